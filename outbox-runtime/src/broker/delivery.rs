@@ -1,0 +1,92 @@
+use std::fmt;
+
+use async_trait::async_trait;
+
+use super::error::BrokerError;
+use crate::domain::Message;
+
+/// One message as a broker handed it over, with the means to answer.
+///
+/// A delivery that is dropped without an answer counts as [`nack`](Self::nack)ed: a panic or a
+/// cancelled task never loses the message.
+pub struct Delivery {
+    /// The message.
+    pub message: Message,
+    /// How often it was handed over, this time included, where the broker counts; else 1 for the
+    /// first time and 2 for any other.
+    pub attempt: u32,
+    answer: Box<dyn Acknowledge>,
+}
+
+impl Delivery {
+    /// A delivery that answers through `answer`.
+    pub fn new(message: Message, attempt: u32, answer: impl Acknowledge + 'static) -> Self {
+        Self {
+            message,
+            attempt,
+            answer: Box::new(answer),
+        }
+    }
+
+    /// Whether the message was handed over before, so that its work may be done already.
+    pub const fn is_redelivered(&self) -> bool {
+        self.attempt > 1
+    }
+
+    /// Tells the broker that the message is done with.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the broker could not be told. It will deliver the message again, and
+    /// the inbox absorbs that.
+    ///
+    /// # Cancel safety
+    /// If the call is dropped, the broker may or may not have been told.
+    pub async fn ack(self) -> Result<(), BrokerError> {
+        self.answer.ack().await
+    }
+
+    /// Gives the message back, to be delivered again.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the broker could not be told; it then finds out by itself.
+    ///
+    /// # Cancel safety
+    /// If the call is dropped, the message is given back all the same.
+    pub async fn nack(self) -> Result<(), BrokerError> {
+        self.answer.nack().await
+    }
+
+    /// Splits the message from the answer, for a consumer that hands the message on.
+    pub fn into_parts(self) -> (Message, Box<dyn Acknowledge>) {
+        (self.message, self.answer)
+    }
+}
+
+/// Shows the message without its payload.
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("message", &self.message)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A broker adapter's side of a [`Delivery`].
+///
+/// Dropping it without a call must have the effect of [`nack`](Self::nack), at the latest when the
+/// subscription ends.
+#[async_trait]
+pub trait Acknowledge: Send {
+    /// The message is done with.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the broker could not be told.
+    async fn ack(self: Box<Self>) -> Result<(), BrokerError>;
+
+    /// The message has to come again.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the broker could not be told.
+    async fn nack(self: Box<Self>) -> Result<(), BrokerError>;
+}

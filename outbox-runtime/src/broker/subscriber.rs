@@ -1,0 +1,74 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::delivery::Delivery;
+use super::error::BrokerError;
+
+/// What a consumer wants to receive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The consumer group: each message goes to one member of each group.
+    pub group: String,
+    /// The wire names of the events that the group wants.
+    pub event_types: BTreeSet<String>,
+}
+
+impl Subscription {
+    /// A subscription of `group` to the named events.
+    pub fn new(
+        group: impl Into<String>,
+        event_types: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            event_types: event_types.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// Opens subscriptions at a broker.
+#[async_trait]
+pub trait Subscriber: Send + Sync {
+    /// Joins the group and starts to receive.
+    ///
+    /// Whatever the group has not acknowledged yet is delivered again, to this member or another.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the broker is not reachable or refuses; the caller tries again later.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves no member behind that would receive messages.
+    async fn subscribe(
+        &self,
+        subscription: Subscription,
+    ) -> Result<Box<dyn Deliveries>, BrokerError>;
+}
+
+/// The messages of one subscription.
+#[async_trait]
+pub trait Deliveries: Send {
+    /// The next message, as soon as there is one; `None` once the subscription has ended.
+    ///
+    /// Messages of one ordering key come in the broker's order. Several may be unacknowledged at
+    /// a time. Dropping the `Deliveries` leaves the group; what is not acknowledged by then is
+    /// delivered again.
+    ///
+    /// # Errors
+    /// [`BrokerError`] when the connection broke. The caller subscribes anew.
+    ///
+    /// # Cancel safety
+    /// A dropped call loses no message: what had arrived comes with the next call.
+    async fn next(&mut self) -> Result<Option<Delivery>, BrokerError>;
+}
+
+#[async_trait]
+impl<S: Subscriber + ?Sized> Subscriber for Arc<S> {
+    async fn subscribe(
+        &self,
+        subscription: Subscription,
+    ) -> Result<Box<dyn Deliveries>, BrokerError> {
+        (**self).subscribe(subscription).await
+    }
+}

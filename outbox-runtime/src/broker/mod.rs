@@ -5,11 +5,13 @@
 
 mod delivery;
 mod error;
+mod in_process;
 mod publisher;
 mod subscriber;
 
 pub use delivery::{Acknowledge, Delivery};
 pub use error::{BoxError, BrokerError, PublishError};
+pub use in_process::InProcessBroker;
 pub use publisher::Publisher;
 pub use subscriber::{Deliveries, Subscriber, Subscription};
 

@@ -1,0 +1,82 @@
+use std::collections::HashMap;
+
+use futures_util::future::{join_all, try_join_all};
+
+use super::InProcessBroker;
+use super::delivery::Parcel;
+use crate::broker::PublishError;
+use crate::domain::Message;
+
+/// Publishes each ordering key's messages one after another, and the keys side by side.
+pub(super) async fn publish(
+    broker: &InProcessBroker,
+    messages: &[Message],
+) -> Vec<Result<(), PublishError>> {
+    let mut lanes: HashMap<(String, String), Vec<(usize, &Message)>> = HashMap::new();
+    for (index, message) in messages.iter().enumerate() {
+        lanes
+            .entry(message.metadata.ordering_key())
+            .or_default()
+            .push((index, message));
+    }
+    let mut results: Vec<(usize, Result<(), PublishError>)> =
+        join_all(lanes.into_values().map(|lane| publish_lane(broker, lane)))
+            .await
+            .into_iter()
+            .flatten()
+            .collect();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+async fn publish_lane(
+    broker: &InProcessBroker,
+    lane: Vec<(usize, &Message)>,
+) -> Vec<(usize, Result<(), PublishError>)> {
+    let mut results = Vec::with_capacity(lane.len());
+    let mut failed = false;
+    for (index, message) in lane {
+        let result = if failed {
+            Err(PublishError::withheld())
+        } else {
+            publish_one(broker, message).await
+        };
+        failed |= result.is_err();
+        results.push((index, result));
+    }
+    results
+}
+
+/// Hands the message to every group that wants it and waits until each has acknowledged it.
+async fn publish_one(broker: &InProcessBroker, message: &Message) -> Result<(), PublishError> {
+    let queues = broker.route(message).map_err(|group| {
+        PublishError::transient(format!(
+            "the group `{group}` of the in-process broker has no member for {} at the moment",
+            message.metadata.event_type
+        ))
+    })?;
+    let confirmed = try_join_all(queues.into_iter().map(async |queue| {
+        let (parcel, answered) = Parcel::new(message.clone());
+        queue.send(parcel).await.map_err(|_| gone())?;
+        // The queue's own sender must not keep a group alive that was forgotten meanwhile.
+        drop(queue);
+        answered.await.map(drop).map_err(|_| returned())
+    }));
+    tokio::time::timeout(broker.confirm_within, confirmed)
+        .await
+        .map_err(|_| {
+            PublishError::transient(format!(
+                "a consumer group did not acknowledge within {:?}",
+                broker.confirm_within
+            ))
+        })?
+        .map(drop)
+}
+
+fn gone() -> PublishError {
+    PublishError::transient("a consumer group left before it took the message")
+}
+
+fn returned() -> PublishError {
+    PublishError::transient("a consumer group gave the message back")
+}

@@ -1,0 +1,24 @@
+//! What each task does, step by step.
+
+pub(crate) mod book;
+pub(crate) mod ci;
+pub(crate) mod servers;
+pub(crate) mod test;
+pub(crate) mod tidy;
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process;
+use crate::report::Outcome;
+
+/// Runs a command as the whole of a step.
+fn outcome_of(command: &mut Command) -> Result<Outcome> {
+    let status = process::run(command)?;
+    Ok(if status.success() {
+        Outcome::Passed(String::new())
+    } else {
+        Outcome::Failed(process::describe(status))
+    })
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask servers`: the tests' servers beside a command of one's own.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::cli::ServersOptions;
+use crate::process;
+use crate::report::Report;
+use crate::servers::{Policy, Servers};
+use crate::workspace::Workspace;
+
+/// Starts the servers and runs the command, or prints their addresses and waits for a signal.
+pub(crate) fn run(workspace: &Workspace, options: &ServersOptions) -> Result<bool> {
+    let mut report = Report::new(false);
+    let policy = Policy {
+        install: !options.no_install,
+        require_all: false,
+    };
+    let servers = Servers::start(workspace, policy, &mut report)?;
+    if servers.addresses().next().is_none() {
+        bail!("no server could be started");
+    }
+    let Some((program, arguments)) = options.command.split_first() else {
+        for (variable, url) in servers.addresses() {
+            process::echo(&format!("export {variable}={url}"))?;
+        }
+        process::echo("The servers run until Ctrl-C.")?;
+        loop {
+            process::check_interrupted()?;
+            thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let mut command = Command::new(program);
+    servers.announce_to(command.args(arguments));
+    let status = process::run(&mut command)?;
+    if !status.success() {
+        eprintln!("xtask: {program} {}", process::describe(status));
+    }
+    Ok(status.success())
+}

@@ -5,7 +5,7 @@
 //! path, where the servers' guards clean up.
 
 use std::fmt;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,16 +64,31 @@ pub(crate) fn run(command: &mut Command) -> Result<ExitStatus> {
     }
 }
 
-/// Runs a command to its end and hands each line of its standard output to `line`.
-pub(crate) fn run_lines(
-    command: &mut Command,
-    mut line: impl FnMut(&str) -> Result<()>,
-) -> Result<ExitStatus> {
-    let mut group = Group::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()))?;
-    let stdout = group.child.stdout.take().context("no standard output")?;
+/// Runs a command to its end and hands each line that it prints to `line`.
+///
+/// Its errors are among the lines, in their place, unless they go to a
+/// terminal, where they keep their colours and progress.
+pub(crate) fn run_lines(command: Command, line: impl FnMut(&str)) -> Result<ExitStatus> {
+    let merge = !io::stderr().is_terminal();
+    run_piped(command, merge, line)
+}
+
+/// Like [`run_lines`], with the errors among the lines in any case.
+pub(crate) fn run_merged(command: Command, line: impl FnMut(&str)) -> Result<ExitStatus> {
+    run_piped(command, true, line)
+}
+
+fn run_piped(mut command: Command, merge: bool, mut line: impl FnMut(&str)) -> Result<ExitStatus> {
+    let (output, input) = io::pipe()?;
+    if merge {
+        command.stderr(input.try_clone()?);
+    }
+    let mut group = Group::spawn(command.stdin(Stdio::null()).stdout(input))?;
+    // It holds our ends of the pipe, which has no end while one is open.
+    drop(command);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let mut reader = BufReader::new(stdout);
+        let mut reader = BufReader::new(output);
         let mut bytes = Vec::new();
         while matches!(reader.read_until(b'\n', &mut bytes), Ok(1..)) {
             let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
@@ -90,7 +105,7 @@ pub(crate) fn run_lines(
     loop {
         check_interrupted()?;
         match receiver.recv_timeout(POLL) {
-            Ok(text) => line(&text)?,
+            Ok(text) => line(&text),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -109,13 +124,6 @@ pub(crate) fn run_lines(
         Some((status, _)) => Ok(status),
         None => Ok(group.child.wait()?),
     }
-}
-
-/// Prints a line to standard output; a closed pipe is no reason to stop.
-pub(crate) fn echo(text: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    let _closed = writeln!(out, "{text}");
-    Ok(())
 }
 
 /// Runs a short command quietly and returns its standard output, if it succeeded.

@@ -21,7 +21,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         outcome_of(
             std::process::Command::new(deny)
                 .current_dir(&workspace.root)
-                .args(["--all-features", "check", "bans", "licenses", "sources"]),
+                .args([
+                    "--all-features",
+                    "check",
+                    "--hide-inclusion-graph",
+                    "bans",
+                    "licenses",
+                    "sources",
+                ]),
         )
     })?;
     report.step("clippy", || {
@@ -54,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
         filter: Vec::new(),
     };
     test::steps(workspace, &options, &mut report)?;
-    report.finish()
+    Ok(report.finish())
 }
 
 /// Each published package with no feature at all, then with each one alone.

@@ -25,9 +25,9 @@ pub(crate) fn run(workspace: &Workspace, options: &ServersOptions) -> Result<boo
     }
     let Some((program, arguments)) = options.command.split_first() else {
         for (variable, url) in servers.addresses() {
-            process::echo(&format!("export {variable}={url}"))?;
+            println!("export {variable}={url}");
         }
-        process::echo("The servers run until Ctrl-C.")?;
+        println!("The servers run until Ctrl-C.");
         loop {
             process::check_interrupted()?;
             thread::sleep(Duration::from_millis(100));

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> Result<bool> {
     let mut report = Report::new(options.require_all);
     steps(workspace, options, &mut report)?;
-    report.finish()
+    Ok(report.finish())
 }
 
 /// The task's steps, for a report that may hold others too.
@@ -55,9 +55,9 @@ fn cargo_test(workspace: &Workspace, servers: &Servers, filter: &[String]) -> Re
         .args(filter);
     servers.announce_to(&mut command);
     let mut counts = Counts::default();
-    let status = process::run_lines(&mut command, |line| {
+    let status = process::run_lines(command, |line| {
         counts.read(line);
-        process::echo(line)
+        println!("{line}");
     })?;
     if !status.success() {
         return Ok(Outcome::Failed(format!(

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 
-use crate::process;
 use crate::report::{Outcome, Report};
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -11,7 +10,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let mut report = Report::new(false);
     step(workspace, &mut report)?;
-    report.finish()
+    Ok(report.finish())
 }
 
 /// Checks every rule as one step.
@@ -19,7 +18,7 @@ pub(super) fn step(workspace: &Workspace, report: &mut Report) -> Result<()> {
     report.step("tidy: architecture rules", || {
         let findings = tidy::check(&workspace.root)?;
         for finding in &findings.broken {
-            process::echo(&finding.to_string())?;
+            println!("{finding}");
         }
         Ok(if findings.broken.is_empty() {
             Outcome::Passed(format!("{} files keep every rule", findings.files))

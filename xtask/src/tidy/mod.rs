@@ -18,7 +18,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::process;
 use source::Source;
@@ -73,6 +73,9 @@ pub(crate) fn check(root: &Path) -> Result<Findings> {
             breach,
         });
         findings.broken.extend(found);
+    }
+    if findings.files == 0 {
+        bail!("git lists no file in {}", root.display());
     }
     Ok(findings)
 }

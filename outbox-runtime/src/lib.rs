@@ -1,1 +1,33 @@
-//! Placeholder replaced by the runtime.
+//! Domain events that are never lost.
+//!
+//! Annotate domain types and handlers; the runtime keeps three promises without further code:
+//!
+//! 1. **Commit.** An aggregate's change and the events that it raised commit in one local
+//!    transaction, or not at all.
+//! 2. **Delivery.** A relay carries committed events to the broker at least once, in each
+//!    aggregate's own order.
+//! 3. **Effect.** A handler's inbox row, its state change and the events that it raises commit in
+//!    one transaction, so a duplicate has no second effect.
+//!
+//! Start with [`Outbox`], [`UnitOfWork`] and the attributes [`macro@aggregate`],
+//! [`macro@domain_event`] and [`macro@idempotent_handler`].
+#![deny(missing_docs)]
+
+#[doc(hidden)]
+pub mod __private;
+pub mod domain;
+pub mod handler;
+pub mod prelude;
+pub mod store;
+mod unit_of_work;
+
+pub use domain::{
+    Aggregate, AggregateRef, AggregateRoot, ContextError, DecodeError, DomainEvent, EncodeError,
+    Envelope, KeyWriter, Message, MessageContext, MessageId, Metadata, Raises,
+};
+pub use handler::{Classify, FailureKind, HandlerError, State};
+
+pub use store::{
+    Backend, CustomPersistence, Error, Migration, Persist, RowLock, Stores, ValueObject,
+};
+pub use unit_of_work::{Outbox, OutboxBuilder, Savepoint, UnitOfWork, is_version_conflict};

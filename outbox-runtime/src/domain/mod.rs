@@ -1,0 +1,15 @@
+//! The vocabulary of domain-driven design: pure types without I/O, SQL or a clock.
+
+mod aggregate;
+mod context;
+mod envelope;
+mod event;
+mod key;
+mod shard;
+
+pub use aggregate::{Aggregate, AggregateRoot, Raises, Staged, UnsavedEvents};
+pub use context::{ContextError, MessageContext};
+pub use envelope::{AggregateRef, Envelope, Message, MessageId, Metadata};
+pub use event::{AnyEvent, DecodeError, DomainEvent, EncodeError};
+pub use key::{KeyError, KeyWriter, MAX_KEY_BYTES};
+pub use shard::{SHARDS, Shard, shard_of};

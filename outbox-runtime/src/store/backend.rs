@@ -1,0 +1,117 @@
+use std::future::Future;
+
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use sqlx::error::BoxDynError;
+use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
+
+use super::{MigrationStore, Names, WriteStore};
+
+/// A database on which units of work, outbox and inbox can live.
+///
+/// It is implemented for [`sqlx::Sqlite`] and [`sqlx::Postgres`], each behind the cargo feature of
+/// its name, and sealed: the tables and the relay's proofs belong to the backend.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a database of the outbox",
+    note = "enable the cargo feature `sqlite` or `postgres` of outbox-runtime and use `sqlx::Sqlite` or `sqlx::Postgres`"
+)]
+pub trait Backend: Values + WriteStore + MigrationStore + sealed::Sealed {
+    /// The SQL of this backend, with the names of one outbox filled in.
+    type Queries: Send + Sync + 'static;
+
+    /// Fills in the names.
+    #[doc(hidden)]
+    fn queries(names: &Names) -> Self::Queries;
+
+    /// Begins a transaction that will write.
+    #[doc(hidden)]
+    fn begin(
+        pool: &Pool<Self>,
+    ) -> impl Future<Output = Result<Transaction<'static, Self>, sqlx::Error>> + Send;
+
+    /// Fails when the transaction was aborted by a statement whose error nobody looked at, which
+    /// a COMMIT would turn into a silent rollback.
+    #[doc(hidden)]
+    fn check_transaction(
+        connection: &mut Self::Connection,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Runs SQL without arguments, such as a savepoint's.
+    #[doc(hidden)]
+    fn run(
+        connection: &mut Self::Connection,
+        sql: String,
+    ) -> BoxFuture<'_, Result<(), sqlx::Error>>;
+}
+
+/// How values of aggregates go to and come from the database.
+///
+/// What the expansion of `#[aggregate]` calls; it spares generated code the bounds that sqlx needs
+/// on each concrete database.
+pub trait Values: Database {
+    /// Whether `SELECT ... FOR UPDATE` exists; without it, a lock is the write transaction itself.
+    #[doc(hidden)]
+    const ROW_LOCKS: bool;
+
+    /// Whether only one transaction can write at a time; an outbox then queues its writers fairly
+    /// instead of letting them time out on the file's lock.
+    #[doc(hidden)]
+    const SINGLE_WRITER: bool;
+
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// What the value's `Encode` says.
+    fn add<'t, T: Encode<'t, Self> + Type<Self> + 't>(
+        arguments: &mut Self::Arguments,
+        value: T,
+    ) -> Result<(), BoxDynError> {
+        sqlx::Arguments::add(arguments, value)
+    }
+
+    /// Adds a 64-bit integer.
+    ///
+    /// # Errors
+    /// What sqlx says.
+    fn add_i64(arguments: &mut Self::Arguments, value: i64) -> Result<(), BoxDynError>;
+
+    /// Adds JSON.
+    ///
+    /// # Errors
+    /// What sqlx says.
+    fn add_json(arguments: &mut Self::Arguments, value: Box<RawValue>) -> Result<(), BoxDynError>;
+
+    /// Reads a value by its place in the row, from 0.
+    ///
+    /// # Errors
+    /// What the type's `Decode` says.
+    fn get<'r, T: Decode<'r, Self> + Type<Self>>(
+        row: &'r Self::Row,
+        index: usize,
+    ) -> Result<T, sqlx::Error>;
+
+    /// Reads a 64-bit integer by its place in the row, from 0.
+    ///
+    /// # Errors
+    /// What sqlx says.
+    fn get_i64(row: &Self::Row, index: usize) -> Result<i64, sqlx::Error>;
+
+    /// Reads JSON by its place in the row, from 0.
+    ///
+    /// # Errors
+    /// What sqlx says.
+    fn get_json(row: &Self::Row, index: usize) -> Result<Box<RawValue>, sqlx::Error>;
+
+    /// Runs a query with arguments and collects its rows.
+    #[doc(hidden)]
+    fn fetch_all(
+        connection: &mut Self::Connection,
+        sql: String,
+        arguments: Self::Arguments,
+    ) -> BoxFuture<'_, Result<Vec<Self::Row>, sqlx::Error>>;
+}
+
+pub(crate) mod sealed {
+    /// Keeps [`Backend`](super::Backend) to this crate.
+    pub trait Sealed {}
+}

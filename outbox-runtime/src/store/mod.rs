@@ -1,0 +1,28 @@
+//! The ports to the database: what every backend offers, and the records that pass through.
+
+mod backend;
+mod error;
+mod mapping;
+mod migration;
+mod persist;
+mod render;
+mod typed_id;
+mod wake;
+mod write;
+
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+pub use backend::{Backend, Values};
+pub use error::Error;
+pub(crate) use mapping::quote;
+pub use mapping::{TableMapping, ValueObject, ValueObjectRow};
+pub use migration::Migration;
+pub use migration::MigrationStore;
+pub(crate) use migration::compare;
+pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
+pub use render::{Names, NamesError};
+pub use wake::Wake;
+pub use write::{EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore};

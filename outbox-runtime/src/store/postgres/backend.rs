@@ -1,0 +1,83 @@
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::types::Json;
+use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
+
+use crate::store::backend::sealed::Sealed;
+use crate::store::{Backend, Names, Values};
+
+/// The SQL of one outbox on PostgreSQL.
+#[derive(Debug)]
+pub struct Queries {
+    /// The names in it.
+    pub(super) names: Names,
+    pub(super) insert_events: String,
+}
+
+impl Sealed for Postgres {}
+
+impl Backend for Postgres {
+    type Queries = Queries;
+
+    fn queries(names: &Names) -> Queries {
+        Queries {
+            names: names.clone(),
+            insert_events: names.render(include_str!("sql/insert_events.sql")),
+        }
+    }
+
+    async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, sqlx::Error> {
+        pool.begin().await
+    }
+
+    async fn check_transaction(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        connection.execute("SELECT 1").await.map(drop)
+    }
+
+    fn run(connection: &mut PgConnection, sql: String) -> BoxFuture<'_, Result<(), sqlx::Error>> {
+        Box::pin(async move { connection.execute(AssertSqlSafe(sql)).await.map(drop) })
+    }
+}
+
+impl Values for Postgres {
+    const ROW_LOCKS: bool = true;
+    const SINGLE_WRITER: bool = false;
+
+    fn add_i64(arguments: &mut PgArguments, value: i64) -> Result<(), BoxDynError> {
+        arguments.add(value)
+    }
+
+    fn add_json(arguments: &mut PgArguments, value: Box<RawValue>) -> Result<(), BoxDynError> {
+        arguments.add(Json(value))
+    }
+
+    fn get<'r, T: Decode<'r, Self> + Type<Self>>(
+        row: &'r PgRow,
+        index: usize,
+    ) -> Result<T, sqlx::Error> {
+        row.try_get(index)
+    }
+
+    fn get_i64(row: &PgRow, index: usize) -> Result<i64, sqlx::Error> {
+        row.try_get(index)
+    }
+
+    fn get_json(row: &PgRow, index: usize) -> Result<Box<RawValue>, sqlx::Error> {
+        let json: Json<&RawValue> = row.try_get(index)?;
+        Ok(json.0.to_owned())
+    }
+
+    fn fetch_all(
+        connection: &mut PgConnection,
+        sql: String,
+        arguments: PgArguments,
+    ) -> BoxFuture<'_, Result<Vec<PgRow>, sqlx::Error>> {
+        Box::pin(async move {
+            sqlx::query_with(AssertSqlSafe(sql), arguments)
+                .fetch_all(connection)
+                .await
+        })
+    }
+}

@@ -1,0 +1,59 @@
+use sqlx::{AssertSqlSafe, Executor, Pool, Sqlite};
+
+use crate::store::{Error, Migration, MigrationStore, Names};
+
+/// Number, name and SQL of each migration, oldest first.
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "outbox", include_str!("migrations/0001_outbox.sql"))];
+
+impl MigrationStore for Sqlite {
+    fn migrations(names: &Names) -> Vec<Migration> {
+        Migration::render(names, &MIGRATIONS)
+    }
+
+    async fn migrate(pool: &Pool<Self>, names: &Names) -> Result<(), Error> {
+        let doing = || Error::database("migrating the outbox tables");
+        // The write lock makes processes that start together migrate one after another.
+        let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await.map_err(doing())?;
+        let applied = applied(&mut transaction, names).await?;
+        for migration in Self::migrations(names) {
+            if migration.version > applied {
+                transaction
+                    .execute(AssertSqlSafe(migration.sql.into_owned()))
+                    .await
+                    .map_err(doing())?;
+            }
+        }
+        transaction.commit().await.map_err(doing())
+    }
+
+    async fn applied(pool: &Pool<Self>, names: &Names) -> Result<i64, Error> {
+        let mut connection = pool
+            .acquire()
+            .await
+            .map_err(Error::database("reading which migrations are applied"))?;
+        applied(&mut connection, names).await
+    }
+}
+
+async fn applied(connection: &mut sqlx::SqliteConnection, names: &Names) -> Result<i64, Error> {
+    let doing = || Error::database("reading which migrations are applied");
+    let catalogue = match names.schema() {
+        Some(schema) => format!("\"{schema}\".sqlite_schema"),
+        None => "sqlite_schema".to_owned(),
+    };
+    let sql = format!("SELECT count(*) FROM {catalogue} WHERE type = 'table' AND name = $1");
+    let exists: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
+        .bind(format!("{}outbox_migration", names.prefix()))
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(doing())?;
+    if exists == 0 {
+        return Ok(0);
+    }
+    let sql = names.render("SELECT coalesce(max(version), 0) FROM outbox_migration");
+    sqlx::query_scalar(AssertSqlSafe(sql))
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(doing())
+}

@@ -1,0 +1,7 @@
+//! The backend on SQLite.
+
+mod backend;
+mod migrations;
+mod write;
+
+pub(crate) use backend::Queries;

@@ -1,0 +1,254 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Pool;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::session::{Session, WriteTransaction};
+use super::work::UnitOfWork;
+use crate::domain::MessageContext;
+use crate::store::{self, Backend, Error, Migration, Names, Wake};
+
+/// How long a unit of work waits for the one write transaction of a single-writer database.
+const WRITER_WAIT: Duration = Duration::from_secs(30);
+
+/// A service's door to its database: it begins units of work and carries their events to the relay.
+///
+/// Clones share everything, so keep one in your application's state.
+///
+/// ```
+/// # use outbox_runtime::prelude::*;
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// # #[cfg(feature = "sqlite")] {
+/// let pool = sqlx::SqlitePool::connect("sqlite::memory:").await?;
+/// let outbox = Outbox::new("order-service", pool);
+/// outbox.migrate().await?;
+/// let unit_of_work = outbox.begin(MessageContext::new()).await?;
+/// unit_of_work.commit().await?;
+/// # }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Outbox<DB: Backend> {
+    pub(crate) inner: Arc<Inner<DB>>,
+}
+
+pub(crate) struct Inner<DB: Backend> {
+    pub(crate) service: String,
+    pub(crate) pool: Pool<DB>,
+    pub(crate) names: Names,
+    pub(crate) queries: DB::Queries,
+    pub(crate) wake: Wake,
+    /// One permit on a single-writer database: its writers wait here, in order, instead of
+    /// failing when the file's lock does not come free in time.
+    writer: Semaphore,
+}
+
+/// Sets up an [`Outbox`] with a schema or a prefix of its own.
+#[derive(Debug)]
+pub struct OutboxBuilder<DB: Backend> {
+    service: String,
+    pool: Pool<DB>,
+    schema: Option<String>,
+    prefix: String,
+}
+
+impl<DB: Backend> Outbox<DB> {
+    /// An outbox in the connection's own schema, with plain table names.
+    ///
+    /// The service's name is the `producer` of its events and the group under which it consumes.
+    pub fn new(service: impl Into<String>, pool: Pool<DB>) -> Self {
+        Self::with_names(service.into(), pool, Names::default())
+    }
+
+    /// An outbox to set up further.
+    pub fn builder(service: impl Into<String>, pool: Pool<DB>) -> OutboxBuilder<DB> {
+        OutboxBuilder {
+            service: service.into(),
+            pool,
+            schema: None,
+            prefix: String::new(),
+        }
+    }
+
+    fn with_names(service: String, pool: Pool<DB>, names: Names) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                service,
+                queries: DB::queries(&names),
+                pool,
+                names,
+                wake: Wake::default(),
+                writer: Semaphore::new(1),
+            }),
+        }
+    }
+
+    /// The service's name.
+    pub fn service(&self) -> &str {
+        &self.inner.service
+    }
+
+    /// The pool that the outbox works on.
+    pub fn pool(&self) -> &Pool<DB> {
+        &self.inner.pool
+    }
+
+    /// Where the tables are.
+    pub fn names(&self) -> &Names {
+        &self.inner.names
+    }
+
+    /// Tells the relays of this process that there are new rows: for events whose commit was
+    /// yours, after [`join`](Self::join). Without it they are found by polling.
+    pub fn wake(&self) {
+        self.inner.wake.signal();
+    }
+
+    /// Creates the tables, or brings them up to date. Several processes may do it at once.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the database is unreachable or refuses the SQL.
+    ///
+    /// # Cancel safety
+    /// Each run is one transaction: a cancelled one changes nothing.
+    pub async fn migrate(&self) -> Result<(), Error> {
+        DB::migrate(&self.inner.pool, &self.inner.names).await
+    }
+
+    /// The SQL of the tables, to put among your own migrations instead of calling
+    /// [`migrate`](Self::migrate).
+    pub fn migrations(&self) -> Vec<Migration> {
+        DB::migrations(&self.inner.names)
+    }
+
+    /// Checks that the tables fit this program.
+    ///
+    /// # Errors
+    /// [`Error::NotMigrated`] when they are missing or older, [`Error::MigrationsTooNew`] when
+    /// they are newer, [`Error::Database`] when they can't be read.
+    ///
+    /// # Cancel safety
+    /// It only reads.
+    pub async fn check_migrations(&self) -> Result<(), Error> {
+        let applied = DB::applied(&self.inner.pool, &self.inner.names).await?;
+        store::compare(applied, &self.migrations())
+    }
+
+    /// Begins a unit of work. It is lazy: no connection is taken before the first load or write.
+    ///
+    /// # Errors
+    /// [`Error::Context`] when the context can't travel in an envelope.
+    ///
+    /// # Cancel safety
+    /// It awaits nothing that could be lost.
+    pub async fn begin(&self, context: MessageContext) -> Result<UnitOfWork<'static, DB>, Error> {
+        context.check()?;
+        Ok(UnitOfWork::new(self.clone(), Session::Idle, context))
+    }
+
+    /// Begins a unit of work inside a transaction of yours: its commit writes the aggregates and
+    /// events and leaves the transaction's end to you.
+    ///
+    /// Call [`wake`](Self::wake) after your own commit to have the events relayed at once.
+    ///
+    /// # Errors
+    /// [`Error::Context`] when the context can't travel in an envelope.
+    ///
+    /// # Cancel safety
+    /// It awaits nothing that could be lost.
+    pub async fn join<'a>(
+        &self,
+        connection: &'a mut DB::Connection,
+        context: MessageContext,
+    ) -> Result<UnitOfWork<'a, DB>, Error> {
+        context.check()?;
+        Ok(UnitOfWork::new(
+            self.clone(),
+            Session::Joined(connection),
+            context,
+        ))
+    }
+
+    /// Begins a unit of work whose transaction is open already: a handler's.
+    pub(crate) fn begin_within(
+        &self,
+        transaction: WriteTransaction<DB>,
+        context: MessageContext,
+    ) -> UnitOfWork<'static, DB> {
+        UnitOfWork::new(self.clone(), Session::Transaction(transaction), context)
+    }
+
+    /// Begins a write transaction, in turn where the database has one writer.
+    pub(crate) async fn begin_write(&self) -> Result<WriteTransaction<DB>, Error> {
+        let permit = self.writer().await?;
+        let transaction = DB::begin(&self.inner.pool)
+            .await
+            .map_err(Error::database("beginning a transaction"))?;
+        Ok(WriteTransaction::new(transaction, self.clone(), permit))
+    }
+
+    async fn writer(&self) -> Result<bool, Error> {
+        if !DB::SINGLE_WRITER {
+            return Ok(false);
+        }
+        let turn = tokio::time::timeout(WRITER_WAIT, self.inner.writer.acquire()).await;
+        // The semaphore is never closed.
+        turn.ok()
+            .and_then(Result::ok)
+            .map(SemaphorePermit::forget)
+            .map(|()| true)
+            .ok_or(Error::Busy {
+                seconds: WRITER_WAIT.as_secs(),
+            })
+    }
+
+    /// Gives the turn to the next writer.
+    pub(crate) fn release_writer(&self) {
+        self.inner.writer.add_permits(1);
+    }
+}
+
+impl<DB: Backend> Clone for Outbox<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<DB: Backend> fmt::Debug for Outbox<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbox")
+            .field("service", &self.inner.service)
+            .field("database", &DB::NAME)
+            .field("names", &self.inner.names)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<DB: Backend> OutboxBuilder<DB> {
+    /// Puts the tables into a schema; on SQLite, an attached database.
+    #[must_use]
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    /// Begins each table's name with a prefix, so that two services can share a database.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The outbox.
+    ///
+    /// # Errors
+    /// [`Error::Names`] when the schema or the prefix is not a plain identifier.
+    pub fn build(self) -> Result<Outbox<DB>, Error> {
+        let names = Names::new(self.schema.as_deref(), &self.prefix)?;
+        Ok(Outbox::with_names(self.service, self.pool, names))
+    }
+}

@@ -1,0 +1,70 @@
+use std::error::Error as StdError;
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+use super::outbox::Outbox;
+use crate::store::{Backend, Error};
+
+/// How often [`Outbox::retry`] tries in all.
+const ATTEMPTS: usize = 10;
+const FIRST_DELAY: Duration = Duration::from_millis(2);
+const LONGEST_DELAY: Duration = Duration::from_millis(200);
+
+impl<DB: Backend> Outbox<DB> {
+    /// Repeats an operation for as long as it ends in a version conflict, up to ten times with
+    /// exponential backoff and jitter (2 to 200 ms).
+    ///
+    /// The operation must begin its own unit of work and load its aggregates anew each time. Its
+    /// error may be any type whose [`source`](StdError::source) chain holds the [`Error`].
+    ///
+    /// ```
+    /// # use outbox_runtime::prelude::*;
+    /// # use outbox_runtime::Error;
+    /// # #[cfg(feature = "sqlite")]
+    /// # async fn example(outbox: Outbox<sqlx::Sqlite>) -> Result<(), Error> {
+    /// outbox.retry(|| async {
+    ///     let unit_of_work = outbox.begin(MessageContext::new()).await?;
+    ///     // load, decide, save
+    ///     unit_of_work.commit().await
+    /// }).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The operation's last error.
+    ///
+    /// # Cancel safety
+    /// As safe as the operation: between two tries nothing is open.
+    pub async fn retry<T, E, F>(&self, operation: impl FnMut() -> F) -> Result<T, E>
+    where
+        E: StdError + 'static,
+        F: Future<Output = Result<T, E>>,
+    {
+        let policy = ExponentialBuilder::default()
+            .with_min_delay(FIRST_DELAY)
+            .with_max_delay(LONGEST_DELAY)
+            .with_max_times(ATTEMPTS - 1)
+            .with_jitter();
+        operation
+            .retry(policy)
+            .when(|error: &E| is_version_conflict(error))
+            .await
+    }
+}
+
+/// Whether an error is, or was caused by, [`Error::VersionConflict`].
+pub fn is_version_conflict(error: &(dyn StdError + 'static)) -> bool {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if error
+            .downcast_ref::<Error>()
+            .is_some_and(Error::is_version_conflict)
+        {
+            return true;
+        }
+        current = error.source();
+    }
+    false
+}

@@ -1,0 +1,135 @@
+use std::ops::{Deref, DerefMut};
+
+use sqlx::Transaction;
+use sqlx::pool::PoolConnection;
+
+use super::outbox::Outbox;
+use crate::store::{Backend, Error};
+
+/// What a unit of work holds of the database.
+pub(crate) enum Session<'a, DB: Backend> {
+    /// Nothing yet.
+    Idle,
+    /// A connection that only read.
+    Reading(PoolConnection<DB>),
+    /// A transaction of its own.
+    Transaction(WriteTransaction<DB>),
+    /// A transaction of the user's.
+    Joined(&'a mut DB::Connection),
+}
+
+/// A transaction that writes, with the turn among the writers where the database has only one.
+pub(crate) struct WriteTransaction<DB: Backend> {
+    // Dropped before the turn is given on, so that the next writer finds the file's lock free
+    // as soon as the pool has rolled back.
+    transaction: Option<Transaction<'static, DB>>,
+    outbox: Outbox<DB>,
+    has_turn: bool,
+}
+
+impl<DB: Backend> WriteTransaction<DB> {
+    pub(crate) fn new(
+        transaction: Transaction<'static, DB>,
+        outbox: Outbox<DB>,
+        has_turn: bool,
+    ) -> Self {
+        Self {
+            transaction: Some(transaction),
+            outbox,
+            has_turn,
+        }
+    }
+
+    pub(crate) fn connection(&mut self) -> Result<&mut DB::Connection, Error> {
+        self.transaction
+            .as_mut()
+            .map(DerefMut::deref_mut)
+            .ok_or(Error::MustRollBack)
+    }
+
+    pub(crate) async fn commit(mut self) -> Result<(), Error> {
+        match self.transaction.take() {
+            Some(transaction) => transaction
+                .commit()
+                .await
+                .map_err(Error::database("committing")),
+            None => Err(Error::MustRollBack),
+        }
+    }
+
+    pub(crate) async fn rollback(mut self) -> Result<(), Error> {
+        match self.transaction.take() {
+            Some(transaction) => transaction
+                .rollback()
+                .await
+                .map_err(Error::database("rolling back")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<DB: Backend> Drop for WriteTransaction<DB> {
+    fn drop(&mut self) {
+        drop(self.transaction.take());
+        if self.has_turn {
+            self.outbox.release_writer();
+        }
+    }
+}
+
+impl<DB: Backend> Session<'_, DB> {
+    /// A connection to read with.
+    pub(crate) async fn reader(
+        &mut self,
+        outbox: &Outbox<DB>,
+    ) -> Result<&mut DB::Connection, Error> {
+        if let Self::Idle = self {
+            let connection = outbox
+                .pool()
+                .acquire()
+                .await
+                .map_err(Error::database("taking a connection from the pool"))?;
+            *self = Self::Reading(connection);
+        }
+        self.connection()
+    }
+
+    /// The connection of an open transaction.
+    pub(crate) async fn writer(
+        &mut self,
+        outbox: &Outbox<DB>,
+    ) -> Result<&mut DB::Connection, Error> {
+        if let Self::Idle | Self::Reading(_) = self {
+            // The connection goes back before the transaction takes one, so that a pool of one
+            // is enough.
+            *self = Self::Idle;
+            *self = Self::Transaction(outbox.begin_write().await?);
+        }
+        self.connection()
+    }
+
+    pub(crate) fn in_transaction(&self) -> bool {
+        matches!(self, Self::Transaction(_) | Self::Joined(_))
+    }
+
+    fn connection(&mut self) -> Result<&mut DB::Connection, Error> {
+        match self {
+            Self::Idle => Err(Error::MustRollBack),
+            Self::Reading(connection) => Ok(connection.deref_mut()),
+            Self::Transaction(transaction) => transaction.connection(),
+            Self::Joined(connection) => Ok(connection),
+        }
+    }
+}
+
+/// Only so that the compiler checks that a session can cross threads.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    #[allow(dead_code)]
+    const fn session_is_send<DB: Backend>() {
+        is_send::<Session<'static, DB>>();
+    }
+};
+
+#[allow(unused_imports)]
+use Deref as _;

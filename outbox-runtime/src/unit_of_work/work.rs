@@ -1,0 +1,539 @@
+use std::fmt;
+
+use super::outbox::Outbox;
+use super::session::Session;
+use super::stage::Stage;
+use crate::domain::{Aggregate, DomainEvent, MessageContext};
+use crate::store::{Backend, Change, Error, RowLock, Stores};
+
+/// A business transaction: it loads aggregates, stages their changes and events, and commits all
+/// of it or nothing.
+///
+/// It is lazy. Loads before the first write need no transaction, as the version check guards the
+/// change; what is saved is staged and written by the commit, on PostgreSQL as one statement. A
+/// transaction is opened the moment something needs one: [`connection`](Self::connection), a row
+/// lock, a savepoint, or a persistence of your own.
+///
+/// Dropping it without a commit rolls everything back.
+///
+/// ```
+/// # use outbox_runtime::prelude::*;
+/// # use outbox_runtime::Error;
+/// # typed_id! { pub struct OrderId(i64); }
+/// # #[domain_event(version = 1)] pub struct OrderPaid { pub order_id: OrderId }
+/// #[aggregate(events(OrderPaid))]
+/// pub struct Order { id: OrderId, paid: bool, root: AggregateRoot }
+///
+/// impl Order {
+///     fn pay(&mut self) {
+///         self.paid = true;
+///         let order_id = self.id.clone();
+///         self.raise(OrderPaid { order_id });
+///     }
+/// }
+///
+/// # #[cfg(feature = "sqlite")]
+/// async fn pay(outbox: &Outbox<sqlx::Sqlite>, id: OrderId) -> Result<(), Error> {
+///     let mut uow = outbox.begin(MessageContext::new().correlation_id("order-7")).await?;
+///     let mut order = uow.get::<Order>(&id).await?;
+///     order.pay();
+///     uow.save(&mut order).await?;
+///     uow.commit().await
+/// }
+/// ```
+///
+/// # Cancel safety
+/// A method that is cancelled leaves the unit of work usable only for a rollback: a later
+/// [`commit`](Self::commit) answers [`Error::MustRollBack`]. A cancelled commit has either
+/// happened as a whole or not at all; look at the aggregate's version to know which.
+pub struct UnitOfWork<'a, DB: Backend> {
+    outbox: Outbox<DB>,
+    session: Session<'a, DB>,
+    stage: Stage<DB>,
+    context: MessageContext,
+    /// Open savepoints: their number and how many events were staged before them.
+    savepoints: Vec<(u32, usize)>,
+    next_savepoint: u32,
+    /// A step failed or was cancelled midway.
+    broken: bool,
+    /// The user had the connection since our last statement on it.
+    lent: bool,
+}
+
+/// A mark to which a unit of work can return.
+#[derive(Debug)]
+#[must_use = "release it or roll back to it"]
+pub struct Savepoint(u32);
+
+impl<'a, DB: Backend> UnitOfWork<'a, DB> {
+    pub(crate) fn new(
+        outbox: Outbox<DB>,
+        session: Session<'a, DB>,
+        context: MessageContext,
+    ) -> Self {
+        Self {
+            stage: Stage::new(outbox.service(), &context),
+            lent: matches!(session, Session::Joined(_)),
+            outbox,
+            session,
+            context,
+            savepoints: Vec::new(),
+            next_savepoint: 1,
+            broken: false,
+        }
+    }
+
+    /// The context that the events inherit.
+    pub fn context(&self) -> &MessageContext {
+        &self.context
+    }
+
+    /// Loads an aggregate that must exist.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist, [`Error::Database`] when the load fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn get<A: Aggregate>(&mut self, id: &A::Id) -> Result<A, Error>
+    where
+        DB: Stores<A>,
+    {
+        self.find(id).await?.ok_or_else(|| not_found::<A>(id))
+    }
+
+    /// Loads an aggregate that may be missing.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the load fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn find<A: Aggregate>(&mut self, id: &A::Id) -> Result<Option<A>, Error>
+    where
+        DB: Stores<A>,
+    {
+        let found = self.load(std::slice::from_ref(id), RowLock::None).await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Loads an aggregate that must exist and locks its row until the transaction ends.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it does not exist, [`Error::Database`] when the load fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn get_for_update<A: Aggregate>(&mut self, id: &A::Id) -> Result<A, Error>
+    where
+        DB: Stores<A>,
+    {
+        self.find_for_update(id)
+            .await?
+            .ok_or_else(|| not_found::<A>(id))
+    }
+
+    /// Loads an aggregate that may be missing and locks its row until the transaction ends.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the load fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn find_for_update<A: Aggregate>(&mut self, id: &A::Id) -> Result<Option<A>, Error>
+    where
+        DB: Stores<A>,
+    {
+        let found = self
+            .load(std::slice::from_ref(id), RowLock::ForUpdate)
+            .await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Loads several aggregates that must all exist, in the order of `ids`, with one query.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for the first that does not exist, [`Error::Database`] when the load fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn get_many<A: Aggregate>(&mut self, ids: &[A::Id]) -> Result<Vec<A>, Error>
+    where
+        DB: Stores<A>,
+    {
+        let mut found: Vec<Option<A>> = self
+            .load(ids, RowLock::None)
+            .await?
+            .into_iter()
+            .map(Some)
+            .collect();
+        ids.iter()
+            .map(|id| {
+                let wanted = id.to_string();
+                found
+                    .iter_mut()
+                    .find(|slot| {
+                        slot.as_ref()
+                            .is_some_and(|aggregate| aggregate.id().to_string() == wanted)
+                    })
+                    .and_then(Option::take)
+                    .ok_or_else(|| not_found::<A>(id))
+            })
+            .collect()
+    }
+
+    /// Stages a new aggregate with the events that it raised.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] when it was stored before (from the commit, where the database
+    /// has to tell), and what [`save`](Self::save) answers.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn add<A: Aggregate>(&mut self, aggregate: &mut A) -> Result<(), Error>
+    where
+        DB: Stores<A>,
+    {
+        if aggregate.root().version() != 0 {
+            return Err(Error::AlreadyExists {
+                aggregate_type: A::TYPE,
+                aggregate_id: aggregate.id().to_string(),
+            });
+        }
+        self.write(aggregate, Change::Insert).await
+    }
+
+    /// Stages a changed aggregate with the events that it raised.
+    ///
+    /// The aggregate's version moves on at once, so it can be changed and saved again. After a
+    /// failure load it anew.
+    ///
+    /// # Errors
+    /// [`Error::NotStored`] for an aggregate that was never stored, [`Error::Encode`],
+    /// [`Error::Key`] or [`Error::Column`] when a value can't be written. The version is checked
+    /// when the change is written, at the latest by the commit: [`Error::VersionConflict`].
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn save<A: Aggregate>(&mut self, aggregate: &mut A) -> Result<(), Error>
+    where
+        DB: Stores<A>,
+    {
+        require_stored(aggregate)?;
+        self.write(aggregate, Change::Update).await
+    }
+
+    /// Stages the removal of an aggregate, with its last events.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save).
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn remove<A: Aggregate>(&mut self, aggregate: &mut A) -> Result<(), Error>
+    where
+        DB: Stores<A>,
+    {
+        require_stored(aggregate)?;
+        self.write(aggregate, Change::Delete).await
+    }
+
+    /// Raises an event that belongs to no aggregate. It has no order relative to others.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] or [`Error::Key`] when it can't be written, [`Error::MustRollBack`]
+    /// after an earlier failure.
+    pub fn raise<E: DomainEvent>(&mut self, event: E) -> Result<(), Error> {
+        self.enter()?;
+        self.stage.event(&event, None)?;
+        self.broken = false;
+        Ok(())
+    }
+
+    /// The connection of the unit of work's transaction, for SQL of your own.
+    ///
+    /// It opens the transaction and writes the aggregates that are staged, so your SQL sees them.
+    /// The events are written by the commit all the same. Do not end the transaction yourself.
+    ///
+    /// ```
+    /// # use outbox_runtime::prelude::*;
+    /// # #[cfg(feature = "sqlite")]
+    /// # async fn example(uow: &mut UnitOfWork<'_, sqlx::Sqlite>) -> Result<(), Box<dyn std::error::Error>> {
+    /// sqlx::query("UPDATE counters SET orders = orders + 1")
+    ///     .execute(&mut *uow.connection().await?)
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Database`] when no transaction can begin, [`Error::Busy`] when the one write
+    /// transaction of SQLite stays taken, and what the staged writes answer.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn connection(&mut self) -> Result<&mut DB::Connection, Error> {
+        self.flush().await?;
+        self.lent = true;
+        self.session.writer(&self.outbox).await
+    }
+
+    /// Marks a point to which [`rollback_to`](Self::rollback_to) returns.
+    ///
+    /// # Errors
+    /// As [`connection`](Self::connection).
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn savepoint(&mut self) -> Result<Savepoint, Error> {
+        let number = self.next_savepoint;
+        self.flush().await?;
+        self.run_savepoint("SAVEPOINT", number).await?;
+        self.next_savepoint += 1;
+        self.savepoints.push((number, self.stage.events()));
+        Ok(Savepoint(number))
+    }
+
+    /// Takes back everything since the savepoint: SQL, aggregates and events.
+    ///
+    /// Aggregates that were saved since then hold a version that no longer exists: load them anew.
+    /// It also mends the unit of work after a failed write since then.
+    ///
+    /// # Errors
+    /// [`Error::SavepointClosed`] when it was released or an outer one was rolled back,
+    /// [`Error::Database`] when the statement fails.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
+        let (place, events) = self.open_savepoint(&savepoint)?;
+        self.broken = true;
+        drop(self.stage.take_rows());
+        self.stage.truncate_events(events);
+        self.savepoints.truncate(place);
+        self.run_savepoint("ROLLBACK TO SAVEPOINT", savepoint.0)
+            .await?;
+        self.run_savepoint("RELEASE SAVEPOINT", savepoint.0).await?;
+        Ok(())
+    }
+
+    /// Keeps everything since the savepoint and forgets the mark.
+    ///
+    /// # Errors
+    /// [`Error::SavepointClosed`] when it was released or an outer one was rolled back, and as
+    /// [`connection`](Self::connection).
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn release(&mut self, savepoint: Savepoint) -> Result<(), Error> {
+        let (place, _) = self.open_savepoint(&savepoint)?;
+        self.flush().await?;
+        self.savepoints.truncate(place);
+        self.run_savepoint("RELEASE SAVEPOINT", savepoint.0).await
+    }
+
+    /// Commits the aggregates' changes and their events together.
+    ///
+    /// # Errors
+    /// [`Error::VersionConflict`], [`Error::AlreadyExists`] or [`Error::DuplicateEvent`] when
+    /// another unit of work was faster; [`Error::UnsavedEvents`] when an aggregate raised events
+    /// after its last save; [`Error::MustRollBack`] after an earlier failure; [`Error::Database`]
+    /// when the database fails. Nothing is stored then, with one exception that no database can
+    /// spare its clients: when the connection breaks while the commit is under way, it may have
+    /// happened.
+    ///
+    /// # Cancel safety
+    /// See [`UnitOfWork`].
+    pub async fn commit(mut self) -> Result<(), Error> {
+        self.enter()?;
+        self.stage.check_saved()?;
+        let raised = self.stage.events() > 0;
+        let joined = matches!(self.session, Session::Joined(_));
+        if !self.stage.is_empty() {
+            let batch = self.stage.take();
+            let connection = if DB::ONE_STATEMENT && !self.session.in_transaction() {
+                self.session.reader(&self.outbox).await?
+            } else {
+                self.session.writer(&self.outbox).await?
+            };
+            DB::write(connection, &self.outbox.inner.queries, batch).await?;
+        } else if self.lent {
+            DB::check_transaction(self.session.writer(&self.outbox).await?)
+                .await
+                .map_err(Error::database(
+                    "committing a transaction in which a statement failed",
+                ))?;
+        }
+        if let Session::Transaction(transaction) =
+            std::mem::replace(&mut self.session, Session::Idle)
+        {
+            transaction.commit().await?;
+        }
+        if raised && !joined {
+            self.outbox.wake();
+        }
+        Ok(())
+    }
+
+    /// Takes everything back; dropping the unit of work does the same, later.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the connection is gone; the database takes everything back then.
+    ///
+    /// # Cancel safety
+    /// A cancelled rollback still takes everything back.
+    pub async fn rollback(mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.session, Session::Idle) {
+            Session::Transaction(transaction) => transaction.rollback().await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn load<A: Aggregate>(&mut self, ids: &[A::Id], lock: RowLock) -> Result<Vec<A>, Error>
+    where
+        DB: Stores<A>,
+    {
+        if ids.iter().any(|id| self.stage.holds::<A>(&id.to_string())) {
+            self.flush().await?;
+        }
+        self.enter()?;
+        let connection = match lock {
+            RowLock::None => self.session.reader(&self.outbox).await?,
+            RowLock::ForUpdate => self.session.writer(&self.outbox).await?,
+        };
+        let found = <DB as Stores<A>>::load(connection, ids, lock)
+            .await
+            .map_err(Error::database("loading an aggregate"))?;
+        for aggregate in &found {
+            self.stage.watch(aggregate);
+        }
+        self.broken = false;
+        Ok(found)
+    }
+
+    async fn write<A: Aggregate>(&mut self, aggregate: &mut A, change: Change) -> Result<(), Error>
+    where
+        DB: Stores<A>,
+    {
+        let aggregate_id = aggregate.id().to_string();
+        let mapped = <DB as Stores<A>>::table().is_some();
+        if !mapped || self.stage.holds::<A>(&aggregate_id) {
+            // A row can be written once a statement, and SQL of the user's own comes after it.
+            self.flush().await?;
+        }
+        self.enter()?;
+        let staged = aggregate.root_mut().stage();
+        for (sequence, event) in &staged.events {
+            let owner = (A::TYPE, aggregate_id.clone(), *sequence);
+            self.stage.event(event.as_ref(), Some(owner))?;
+        }
+        self.stage.watch(aggregate);
+        if mapped {
+            self.stage.row(aggregate, change, staged.expected_version)?;
+        } else {
+            self.write_now(aggregate, change, staged.expected_version)
+                .await?;
+        }
+        self.broken = false;
+        Ok(())
+    }
+
+    async fn write_now<A: Aggregate>(
+        &mut self,
+        aggregate: &A,
+        change: Change,
+        expected_version: i64,
+    ) -> Result<(), Error>
+    where
+        DB: Stores<A>,
+    {
+        self.lent = true;
+        let connection = self.session.writer(&self.outbox).await?;
+        let written = <DB as Stores<A>>::write_now(aggregate, change, expected_version, connection)
+            .await
+            .map_err(Error::database("writing an aggregate"))?;
+        if written {
+            return Ok(());
+        }
+        Err(match change {
+            Change::Insert => Error::AlreadyExists {
+                aggregate_type: A::TYPE,
+                aggregate_id: aggregate.id().to_string(),
+            },
+            Change::Update | Change::Delete => Error::VersionConflict {
+                aggregate_type: A::TYPE,
+                aggregate_id: aggregate.id().to_string(),
+                expected_version,
+            },
+        })
+    }
+
+    /// Opens the transaction and writes the staged rows.
+    async fn flush(&mut self) -> Result<(), Error> {
+        self.enter()?;
+        let connection = self.session.writer(&self.outbox).await?;
+        if self.stage.has_rows() {
+            let rows = self.stage.take_rows();
+            DB::write(connection, &self.outbox.inner.queries, rows).await?;
+        }
+        self.broken = false;
+        Ok(())
+    }
+
+    async fn run_savepoint(&mut self, command: &str, number: u32) -> Result<(), Error> {
+        self.broken = true;
+        let connection = self.session.writer(&self.outbox).await?;
+        DB::run(connection, format!("{command} outbox_savepoint_{number}"))
+            .await
+            .map_err(Error::database("working with a savepoint"))?;
+        self.broken = false;
+        Ok(())
+    }
+
+    fn open_savepoint(&self, savepoint: &Savepoint) -> Result<(usize, usize), Error> {
+        self.savepoints
+            .iter()
+            .enumerate()
+            .find(|(_, (number, _))| *number == savepoint.0)
+            .map(|(place, (_, events))| (place, *events))
+            .ok_or(Error::SavepointClosed)
+    }
+
+    /// Marks the unit of work as broken until the step that begins here has succeeded, so that a
+    /// failure or a cancelled future can't be followed by a commit of half of it.
+    fn enter(&mut self) -> Result<(), Error> {
+        if self.broken {
+            return Err(Error::MustRollBack);
+        }
+        self.broken = true;
+        Ok(())
+    }
+}
+
+impl<DB: Backend> fmt::Debug for UnitOfWork<'_, DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnitOfWork")
+            .field("service", &self.outbox.service())
+            .field("context", &self.context)
+            .field("in_transaction", &self.session.in_transaction())
+            .field("events", &self.stage.events())
+            .finish_non_exhaustive()
+    }
+}
+
+fn require_stored<A: Aggregate>(aggregate: &A) -> Result<(), Error> {
+    if aggregate.root().version() > 0 {
+        return Ok(());
+    }
+    Err(Error::NotStored {
+        aggregate_type: A::TYPE,
+        aggregate_id: aggregate.id().to_string(),
+    })
+}
+
+fn not_found<A: Aggregate>(id: &A::Id) -> Error {
+    Error::NotFound {
+        aggregate_type: A::TYPE,
+        aggregate_id: id.to_string(),
+    }
+}

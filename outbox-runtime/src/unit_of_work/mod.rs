@@ -1,12 +1,15 @@
 //! Stage changes and events, and commit them together.
 
+mod load;
 mod outbox;
 mod retry;
+mod savepoint;
 mod session;
 mod stage;
 mod work;
 
 pub use outbox::{Outbox, OutboxBuilder};
 pub use retry::is_version_conflict;
+pub use savepoint::Savepoint;
 pub(crate) use session::WriteTransaction;
-pub use work::{Savepoint, UnitOfWork};
+pub use work::UnitOfWork;

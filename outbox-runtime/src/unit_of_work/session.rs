@@ -1,4 +1,4 @@
-use std::ops::{Deref, DerefMut};
+use std::ops::DerefMut;
 
 use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
@@ -122,14 +122,3 @@ impl<DB: Backend> Session<'_, DB> {
     }
 }
 
-/// Only so that the compiler checks that a session can cross threads.
-const _: () = {
-    const fn is_send<T: Send>() {}
-    #[allow(dead_code)]
-    const fn session_is_send<DB: Backend>() {
-        is_send::<Session<'static, DB>>();
-    }
-};
-
-#[allow(unused_imports)]
-use Deref as _;

@@ -4,7 +4,7 @@ use super::outbox::Outbox;
 use super::session::Session;
 use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
-use crate::store::{Backend, Change, Error, RowLock, Stores};
+use crate::store::{Backend, Change, Error, Stores};
 
 /// A business transaction: it loads aggregates, stages their changes and events, and commits all
 /// of it or nothing.
@@ -47,23 +47,18 @@ use crate::store::{Backend, Change, Error, RowLock, Stores};
 /// [`commit`](Self::commit) answers [`Error::MustRollBack`]. A cancelled commit has either
 /// happened as a whole or not at all; look at the aggregate's version to know which.
 pub struct UnitOfWork<'a, DB: Backend> {
-    outbox: Outbox<DB>,
-    session: Session<'a, DB>,
-    stage: Stage<DB>,
+    pub(super) outbox: Outbox<DB>,
+    pub(super) session: Session<'a, DB>,
+    pub(super) stage: Stage<DB>,
     context: MessageContext,
     /// Open savepoints: their number and how many events were staged before them.
-    savepoints: Vec<(u32, usize)>,
-    next_savepoint: u32,
+    pub(super) savepoints: Vec<(u32, usize)>,
+    pub(super) next_savepoint: u32,
     /// A step failed or was cancelled midway.
-    broken: bool,
+    pub(super) broken: bool,
     /// The user had the connection since our last statement on it.
     lent: bool,
 }
-
-/// A mark to which a unit of work can return.
-#[derive(Debug)]
-#[must_use = "release it or roll back to it"]
-pub struct Savepoint(u32);
 
 impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     pub(crate) fn new(
@@ -86,100 +81,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     /// The context that the events inherit.
     pub fn context(&self) -> &MessageContext {
         &self.context
-    }
-
-    /// Loads an aggregate that must exist.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when it does not exist, [`Error::Database`] when the load fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn get<A: Aggregate>(&mut self, id: &A::Id) -> Result<A, Error>
-    where
-        DB: Stores<A>,
-    {
-        self.find(id).await?.ok_or_else(|| not_found::<A>(id))
-    }
-
-    /// Loads an aggregate that may be missing.
-    ///
-    /// # Errors
-    /// [`Error::Database`] when the load fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn find<A: Aggregate>(&mut self, id: &A::Id) -> Result<Option<A>, Error>
-    where
-        DB: Stores<A>,
-    {
-        let found = self.load(std::slice::from_ref(id), RowLock::None).await?;
-        Ok(found.into_iter().next())
-    }
-
-    /// Loads an aggregate that must exist and locks its row until the transaction ends.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when it does not exist, [`Error::Database`] when the load fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn get_for_update<A: Aggregate>(&mut self, id: &A::Id) -> Result<A, Error>
-    where
-        DB: Stores<A>,
-    {
-        self.find_for_update(id)
-            .await?
-            .ok_or_else(|| not_found::<A>(id))
-    }
-
-    /// Loads an aggregate that may be missing and locks its row until the transaction ends.
-    ///
-    /// # Errors
-    /// [`Error::Database`] when the load fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn find_for_update<A: Aggregate>(&mut self, id: &A::Id) -> Result<Option<A>, Error>
-    where
-        DB: Stores<A>,
-    {
-        let found = self
-            .load(std::slice::from_ref(id), RowLock::ForUpdate)
-            .await?;
-        Ok(found.into_iter().next())
-    }
-
-    /// Loads several aggregates that must all exist, in the order of `ids`, with one query.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] for the first that does not exist, [`Error::Database`] when the load fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn get_many<A: Aggregate>(&mut self, ids: &[A::Id]) -> Result<Vec<A>, Error>
-    where
-        DB: Stores<A>,
-    {
-        let mut found: Vec<Option<A>> = self
-            .load(ids, RowLock::None)
-            .await?
-            .into_iter()
-            .map(Some)
-            .collect();
-        ids.iter()
-            .map(|id| {
-                let wanted = id.to_string();
-                found
-                    .iter_mut()
-                    .find(|slot| {
-                        slot.as_ref()
-                            .is_some_and(|aggregate| aggregate.id().to_string() == wanted)
-                    })
-                    .and_then(Option::take)
-                    .ok_or_else(|| not_found::<A>(id))
-            })
-            .collect()
     }
 
     /// Stages a new aggregate with the events that it raised.
@@ -278,60 +179,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         self.session.writer(&self.outbox).await
     }
 
-    /// Marks a point to which [`rollback_to`](Self::rollback_to) returns.
-    ///
-    /// # Errors
-    /// As [`connection`](Self::connection).
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn savepoint(&mut self) -> Result<Savepoint, Error> {
-        let number = self.next_savepoint;
-        self.flush().await?;
-        self.run_savepoint("SAVEPOINT", number).await?;
-        self.next_savepoint += 1;
-        self.savepoints.push((number, self.stage.events()));
-        Ok(Savepoint(number))
-    }
-
-    /// Takes back everything since the savepoint: SQL, aggregates and events.
-    ///
-    /// Aggregates that were saved since then hold a version that no longer exists: load them anew.
-    /// It also mends the unit of work after a failed write since then.
-    ///
-    /// # Errors
-    /// [`Error::SavepointClosed`] when it was released or an outer one was rolled back,
-    /// [`Error::Database`] when the statement fails.
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), Error> {
-        let (place, events) = self.open_savepoint(&savepoint)?;
-        self.broken = true;
-        drop(self.stage.take_rows());
-        self.stage.truncate_events(events);
-        self.savepoints.truncate(place);
-        self.run_savepoint("ROLLBACK TO SAVEPOINT", savepoint.0)
-            .await?;
-        self.run_savepoint("RELEASE SAVEPOINT", savepoint.0).await?;
-        Ok(())
-    }
-
-    /// Keeps everything since the savepoint and forgets the mark.
-    ///
-    /// # Errors
-    /// [`Error::SavepointClosed`] when it was released or an outer one was rolled back, and as
-    /// [`connection`](Self::connection).
-    ///
-    /// # Cancel safety
-    /// See [`UnitOfWork`].
-    pub async fn release(&mut self, savepoint: Savepoint) -> Result<(), Error> {
-        let (place, _) = self.open_savepoint(&savepoint)?;
-        self.flush().await?;
-        self.savepoints.truncate(place);
-        self.run_savepoint("RELEASE SAVEPOINT", savepoint.0).await
-    }
-
     /// Commits the aggregates' changes and their events together.
     ///
     /// # Errors
@@ -387,28 +234,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             Session::Transaction(transaction) => transaction.rollback().await,
             _ => Ok(()),
         }
-    }
-
-    async fn load<A: Aggregate>(&mut self, ids: &[A::Id], lock: RowLock) -> Result<Vec<A>, Error>
-    where
-        DB: Stores<A>,
-    {
-        if ids.iter().any(|id| self.stage.holds::<A>(&id.to_string())) {
-            self.flush().await?;
-        }
-        self.enter()?;
-        let connection = match lock {
-            RowLock::None => self.session.reader(&self.outbox).await?,
-            RowLock::ForUpdate => self.session.writer(&self.outbox).await?,
-        };
-        let found = <DB as Stores<A>>::load(connection, ids, lock)
-            .await
-            .map_err(Error::database("loading an aggregate"))?;
-        for aggregate in &found {
-            self.stage.watch(aggregate);
-        }
-        self.broken = false;
-        Ok(found)
     }
 
     async fn write<A: Aggregate>(&mut self, aggregate: &mut A, change: Change) -> Result<(), Error>
@@ -469,7 +294,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     }
 
     /// Opens the transaction and writes the staged rows.
-    async fn flush(&mut self) -> Result<(), Error> {
+    pub(super) async fn flush(&mut self) -> Result<(), Error> {
         self.enter()?;
         let connection = self.session.writer(&self.outbox).await?;
         if self.stage.has_rows() {
@@ -480,28 +305,9 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         Ok(())
     }
 
-    async fn run_savepoint(&mut self, command: &str, number: u32) -> Result<(), Error> {
-        self.broken = true;
-        let connection = self.session.writer(&self.outbox).await?;
-        DB::run(connection, format!("{command} outbox_savepoint_{number}"))
-            .await
-            .map_err(Error::database("working with a savepoint"))?;
-        self.broken = false;
-        Ok(())
-    }
-
-    fn open_savepoint(&self, savepoint: &Savepoint) -> Result<(usize, usize), Error> {
-        self.savepoints
-            .iter()
-            .enumerate()
-            .find(|(_, (number, _))| *number == savepoint.0)
-            .map(|(place, (_, events))| (place, *events))
-            .ok_or(Error::SavepointClosed)
-    }
-
     /// Marks the unit of work as broken until the step that begins here has succeeded, so that a
     /// failure or a cancelled future can't be followed by a commit of half of it.
-    fn enter(&mut self) -> Result<(), Error> {
+    pub(super) fn enter(&mut self) -> Result<(), Error> {
         if self.broken {
             return Err(Error::MustRollBack);
         }
@@ -529,11 +335,4 @@ fn require_stored<A: Aggregate>(aggregate: &A) -> Result<(), Error> {
         aggregate_type: A::TYPE,
         aggregate_id: aggregate.id().to_string(),
     })
-}
-
-fn not_found<A: Aggregate>(id: &A::Id) -> Error {
-    Error::NotFound {
-        aggregate_type: A::TYPE,
-        aggregate_id: id.to_string(),
-    }
 }

@@ -15,9 +15,14 @@
 
 #[doc(hidden)]
 pub mod __private;
+pub mod backoff;
+pub mod broker;
 pub mod domain;
 pub mod handler;
+pub mod health;
+pub mod inbox;
 pub mod prelude;
+mod problem;
 pub mod store;
 mod unit_of_work;
 
@@ -26,7 +31,7 @@ pub use domain::{
     Envelope, KeyWriter, Message, MessageContext, MessageId, Metadata, Raises,
 };
 pub use handler::{Classify, FailureKind, HandlerError, State};
-
+pub use problem::Problem;
 pub use store::{
     Backend, CustomPersistence, Error, Migration, Persist, RowLock, Stores, ValueObject,
 };

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
-use super::{MigrationStore, Names, WriteStore};
+use super::{AdminStore, InboxStore, MigrationStore, Names, WriteStore};
 
 /// A database on which units of work, outbox and inbox can live.
 ///
@@ -15,7 +15,9 @@ use super::{MigrationStore, Names, WriteStore};
     message = "`{Self}` is not a database of the outbox",
     note = "enable the cargo feature `sqlite` or `postgres` of outbox-runtime and use `sqlx::Sqlite` or `sqlx::Postgres`"
 )]
-pub trait Backend: Values + WriteStore + MigrationStore + sealed::Sealed {
+pub trait Backend:
+    Values + WriteStore + MigrationStore + InboxStore + AdminStore + sealed::Sealed
+{
     /// The SQL of this backend, with the names of one outbox filled in.
     type Queries: Send + Sync + 'static;
 

@@ -1,7 +1,9 @@
 //! The ports to the database: what every backend offers, and the records that pass through.
 
+mod admin;
 mod backend;
 mod error;
+mod inbox;
 mod mapping;
 mod migration;
 mod persist;
@@ -15,8 +17,10 @@ pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
+pub use admin::AdminStore;
 pub use backend::{Backend, Values};
 pub use error::Error;
+pub use inbox::{Claim, InboxStore};
 pub(crate) use mapping::quote;
 pub use mapping::{TableMapping, ValueObject, ValueObjectRow};
 pub use migration::Migration;

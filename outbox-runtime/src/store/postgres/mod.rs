@@ -1,6 +1,8 @@
 //! The backend on PostgreSQL.
 
+mod admin;
 mod backend;
+mod inbox;
 mod migrations;
 mod write;
 

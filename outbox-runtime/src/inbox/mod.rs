@@ -1,0 +1,16 @@
+//! The inbox: every message has its effect once, however often it is delivered.
+
+mod consumer;
+mod counters;
+mod dispatch;
+mod failure;
+mod handlers;
+mod lanes;
+mod options;
+mod transact;
+
+pub use consumer::{Consumer, ConsumerError};
+pub use counters::ConsumerCounts;
+pub(crate) use counters::Counters;
+pub(crate) use handlers::{Handlers, Selection};
+pub use options::{ConsumerOptions, OnUnhandled, OnUnreadable};

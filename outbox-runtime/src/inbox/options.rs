@@ -1,0 +1,96 @@
+use crate::backoff::Backoff;
+
+/// What happens to a message that no handler wants.
+///
+/// A consumer subscribes only to the events that its handlers name, so such a message is left
+/// behind by a handler that was removed, or comes from a broker that does not filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum OnUnhandled {
+    /// Acknowledge it, count it, and log it once for each event type.
+    #[default]
+    Ignore,
+    /// Hold it, and everything behind it in its aggregate, and degrade the health.
+    Fail,
+}
+
+/// What happens to a message of a version that a consumer's handlers do not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum OnUnreadable {
+    /// Hold it, and everything behind it in its aggregate, and degrade the health, until a program
+    /// that reads it takes over.
+    #[default]
+    Hold,
+    /// Acknowledge it, count it, and log a warning.
+    Discard,
+}
+
+/// How a consumer works. The defaults suit most services.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerOptions {
+    pub(super) concurrency: usize,
+    pub(super) prefetch: usize,
+    pub(super) backoff: Backoff,
+    pub(super) on_unhandled: OnUnhandled,
+    pub(super) on_unreadable: OnUnreadable,
+}
+
+impl ConsumerOptions {
+    /// 16 messages at a time, 256 taken in advance, retries after 100 ms doubling to 30 s.
+    pub fn new() -> Self {
+        Self {
+            concurrency: 16,
+            prefetch: 256,
+            backoff: Backoff::default(),
+            on_unhandled: OnUnhandled::default(),
+            on_unreadable: OnUnreadable::default(),
+        }
+    }
+
+    /// Sets how many messages of different aggregates are handled at a time, at least 1.
+    ///
+    /// Each takes a connection of the pool while it is handled, so leave the pool larger than this
+    /// by what the rest of the service needs.
+    #[must_use]
+    pub fn concurrency(mut self, messages: usize) -> Self {
+        self.concurrency = messages.max(1);
+        self
+    }
+
+    /// Sets how many messages may be taken from the broker and not yet done, at least 1.
+    ///
+    /// A message that is being retried keeps its place, and so do those behind it in its aggregate.
+    #[must_use]
+    pub fn prefetch(mut self, messages: usize) -> Self {
+        self.prefetch = messages.max(1);
+        self
+    }
+
+    /// Sets how long to wait before a failed message, or a broker that is down, is tried again.
+    #[must_use]
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Sets what happens to a message that no handler wants.
+    #[must_use]
+    pub fn on_unhandled(mut self, outcome: OnUnhandled) -> Self {
+        self.on_unhandled = outcome;
+        self
+    }
+
+    /// Sets what happens to a message of a version that nobody reads.
+    #[must_use]
+    pub fn on_unreadable(mut self, outcome: OnUnreadable) -> Self {
+        self.on_unreadable = outcome;
+        self
+    }
+}
+
+impl Default for ConsumerOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

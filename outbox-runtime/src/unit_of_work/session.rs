@@ -121,4 +121,3 @@ impl<DB: Backend> Session<'_, DB> {
         }
     }
 }
-

@@ -7,13 +7,13 @@ use super::source::{Source, line_of, words};
 
 const RUNTIME: &str = "outbox-runtime/src";
 
-/// Besides a backend's own folder. `__private.rs` is among them because a
+/// Besides a backend's own folder. `__private` is among them because a
 /// handler that is generic over the database is registered for each of them.
 const JOINTS: [&str; 6] = [
     "app/",
     "testing/",
     "lib.rs",
-    "__private.rs",
+    "__private",
     "store/mod.rs",
     "broker/mod.rs",
 ];

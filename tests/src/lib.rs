@@ -8,16 +8,20 @@
 )]
 
 mod database;
+mod message;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod postman;
 #[cfg(feature = "postgres")]
 mod round_trips;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use database::{Fixture, TestDatabase};
+pub use message::message;
 #[cfg(feature = "postgres")]
 pub use postgres::postgres;
+pub use postman::{Answer, Postman};
 #[cfg(feature = "postgres")]
 pub use round_trips::RoundTrips;
 #[cfg(feature = "sqlite")]

@@ -1,23 +1,21 @@
-use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::counters::{ConsumerCounts, Counters};
-use super::dispatch::{Dispatcher, Outcome};
+use super::crew::Crew;
+use super::dispatch::Dispatcher;
 use super::failure::with_causes;
 use super::handlers::{Handlers, Selection};
-use super::lanes::{Job, Lanes, OpenLane, Taken};
 use super::options::ConsumerOptions;
 use super::transact::Transactor;
-use crate::broker::{Acknowledge, Deliveries, Delivery, Subscriber, Subscription};
+use crate::broker::{Deliveries, Subscriber, Subscription};
 use crate::handler::States;
 use crate::health::HealthHandle;
 use crate::problem::{self, Problem};
@@ -25,8 +23,8 @@ use crate::store::Backend;
 use crate::unit_of_work::Outbox;
 
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
-/// How long tasks that were cancelled get to notice it.
-const CANCELLED_WAIT: Duration = Duration::from_secs(1);
+/// The part of the health that is about the subscription.
+const SUBSCRIPTION: &str = "subscription";
 
 /// Takes messages from a broker and gives each its effect once per consumer.
 ///
@@ -107,11 +105,13 @@ impl<DB: Backend> Consumer<DB> {
 
     /// Takes only the handlers of consumers whose name `wanted` accepts.
     #[must_use]
-    pub fn select_consumers(
-        mut self,
-        wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.selection = Selection::of(wanted);
+    pub fn select_consumers(self, wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.selection(Selection::of(wanted))
+    }
+
+    /// Takes only the selected handlers.
+    pub(crate) fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
         self
     }
 
@@ -181,7 +181,7 @@ impl<DB: Backend> Consumer<DB> {
             return Ok(());
         }
         let subscription = Subscription::new(self.outbox.service(), handlers.event_types());
-        let crew = Crew::new(self, handlers, stop.clone());
+        let crew = Crew::new(self.dispatcher(handlers, stop.clone()));
         let mut failures = 0;
         while !stop.is_cancelled() {
             let mut open = None;
@@ -209,7 +209,7 @@ impl<DB: Backend> Consumer<DB> {
         open: &mut Option<Box<dyn Deliveries>>,
         failures: &mut u32,
     ) -> Option<String> {
-        let stop = &crew.dispatcher.stop;
+        let stop = crew.stop();
         let subscribing = self.subscriber.subscribe(subscription.clone());
         let deliveries = match stop.run_until_cancelled(subscribing).await? {
             Ok(deliveries) => open.insert(deliveries),
@@ -218,8 +218,7 @@ impl<DB: Backend> Consumer<DB> {
         self.health.recover(SUBSCRIPTION);
         self.subscribed.send_replace(true);
         loop {
-            let place = Arc::clone(&crew.places).acquire_owned();
-            let place = stop.run_until_cancelled(place).await?.ok()?;
+            let place = stop.run_until_cancelled(crew.place()).await??;
             match stop.run_until_cancelled(deliveries.next()).await? {
                 Ok(Some(delivery)) => {
                     *failures = 0;
@@ -228,6 +227,20 @@ impl<DB: Backend> Consumer<DB> {
                 Ok(None) => return Some("the broker ended the subscription".to_owned()),
                 Err(error) => return Some(with_causes(&error)),
             }
+        }
+    }
+
+    fn dispatcher(&self, handlers: Handlers<DB>, stop: CancellationToken) -> Dispatcher<DB> {
+        let transactor = Transactor::new(self.outbox.clone(), Arc::clone(&self.states));
+        Dispatcher {
+            handlers,
+            transactor,
+            running: Semaphore::new(self.options.concurrency),
+            options: self.options.clone(),
+            counters: self.counters.clone(),
+            health: self.health.clone(),
+            stop,
+            unhandled_seen: Mutex::default(),
         }
     }
 
@@ -243,102 +256,5 @@ impl<DB: Backend> fmt::Debug for Consumer<DB> {
             .field("outbox", &self.outbox)
             .field("options", &self.options)
             .finish_non_exhaustive()
-    }
-}
-
-/// The part of the health that is about the subscription.
-const SUBSCRIPTION: &str = "subscription";
-
-/// The tasks of one run.
-struct Crew<DB: Backend> {
-    dispatcher: Arc<Dispatcher<DB>>,
-    lanes: Arc<Lanes>,
-    places: Arc<Semaphore>,
-    tasks: TaskTracker,
-    /// Cancels the tasks, also when the run itself is dropped.
-    abort: tokio_util::sync::DropGuard,
-}
-
-impl<DB: Backend> Crew<DB> {
-    fn new(consumer: &Consumer<DB>, handlers: Handlers<DB>, stop: CancellationToken) -> Self {
-        let options = consumer.options.clone();
-        Self {
-            lanes: Arc::default(),
-            places: Arc::new(Semaphore::new(options.prefetch)),
-            tasks: TaskTracker::new(),
-            abort: CancellationToken::new().drop_guard(),
-            dispatcher: Arc::new(Dispatcher {
-                handlers,
-                transactor: Transactor::new(consumer.outbox.clone(), Arc::clone(&consumer.states)),
-                running: Semaphore::new(options.concurrency),
-                options,
-                counters: consumer.counters.clone(),
-                health: consumer.health.clone(),
-                stop,
-                unhandled_seen: Mutex::new(HashSet::new()),
-            }),
-        }
-    }
-
-    fn take(&self, delivery: Delivery, place: OwnedSemaphorePermit) {
-        let takers = self.dispatcher.takers(&delivery.message.metadata);
-        match self.lanes.take(delivery, place) {
-            Taken::First(job, lane) => {
-                let abort = self.abort.token().clone();
-                let work = work(Arc::clone(&self.dispatcher), job, lane);
-                self.tasks
-                    .spawn(async move { abort.run_until_cancelled_owned(work).await });
-            }
-            Taken::Joined => self.dispatcher.counters.duplicates(takers),
-            Taken::Waiting => {}
-        }
-    }
-
-    /// Waits until the messages in work are done, and cancels them at the deadline.
-    async fn finish(self, deadline: Duration) -> Result<(), ConsumerError> {
-        self.tasks.close();
-        if tokio::time::timeout(deadline, self.tasks.wait())
-            .await
-            .is_ok()
-        {
-            return Ok(());
-        }
-        let unfinished = self.tasks.len();
-        self.abort.token().cancel();
-        let _ = tokio::time::timeout(CANCELLED_WAIT, self.tasks.wait()).await;
-        Err(ConsumerError::Deadline {
-            deadline,
-            unfinished,
-        })
-    }
-}
-
-/// Handles the messages of one lane one after another, until none waits or the consumer stops.
-async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane: OpenLane) {
-    let mut job = first;
-    loop {
-        let (message, answers, place) = job.into_parts();
-        if dispatcher.handle(&message).await == Outcome::Stopped {
-            return;
-        }
-        acknowledge(answers).await;
-        drop(place);
-        let (joined, next) = lane.advance();
-        acknowledge(joined).await;
-        match next {
-            Some(next) => job = next,
-            None => return,
-        }
-    }
-}
-
-async fn acknowledge(answers: Vec<Box<dyn Acknowledge>>) {
-    for answer in answers {
-        if let Err(error) = answer.ack().await {
-            warn!(
-                reason = with_causes(&error),
-                "the broker was not told of a handled message; the inbox absorbs its redelivery"
-            );
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod consumer;
 mod counters;
+mod crew;
 mod dispatch;
 mod failure;
 mod handlers;
@@ -11,6 +12,5 @@ mod transact;
 
 pub use consumer::{Consumer, ConsumerError};
 pub use counters::ConsumerCounts;
-pub(crate) use counters::Counters;
 pub(crate) use handlers::{Handlers, Selection};
 pub use options::{ConsumerOptions, OnUnhandled, OnUnreadable};

@@ -17,7 +17,9 @@ use super::{BrokerError, Deliveries, PublishError, Publisher, Subscriber, Subscr
 use crate::domain::Message;
 
 const DEFAULT_CAPACITY: usize = 256;
-const DEFAULT_CONFIRM_WITHIN: Duration = Duration::from_secs(30);
+/// Below a relay's publish timeout, so that a slow group costs its own message and not the whole call.
+const DEFAULT_CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+const LONGEST_CONFIRM: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A broker for services that share one process, or need none between processes yet.
 ///
@@ -71,13 +73,14 @@ impl InProcessBroker {
         self
     }
 
-    /// Sets how long a publisher waits for the groups to acknowledge one message (30 s unless told).
+    /// Sets how long a call of [`publish`](Publisher::publish) waits for the groups (5 s unless
+    /// told, at most a day; keep it below the relay's publish timeout).
     ///
-    /// After that the message counts as not published, and the relay offers it again; a later
-    /// acknowledgement of the first delivery has no effect.
+    /// What is not acknowledged by then counts as not published, and the relay offers it again; a
+    /// later acknowledgement of the first delivery has no effect.
     #[must_use]
     pub fn confirm_within(mut self, limit: Duration) -> Self {
-        self.confirm_within = limit;
+        self.confirm_within = limit.min(LONGEST_CONFIRM);
         self
     }
 

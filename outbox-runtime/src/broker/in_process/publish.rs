@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use futures_util::future::{join_all, try_join_all};
+use tokio::time::Instant;
 
 use super::InProcessBroker;
 use super::delivery::Parcel;
@@ -19,8 +20,10 @@ pub(super) async fn publish(
             .or_default()
             .push((index, message));
     }
+    let deadline = Instant::now() + broker.confirm_within;
+    let lanes = lanes.into_values();
     let mut results: Vec<(usize, Result<(), PublishError>)> =
-        join_all(lanes.into_values().map(|lane| publish_lane(broker, lane)))
+        join_all(lanes.map(|lane| publish_lane(broker, lane, deadline)))
             .await
             .into_iter()
             .flatten()
@@ -32,6 +35,7 @@ pub(super) async fn publish(
 async fn publish_lane(
     broker: &InProcessBroker,
     lane: Vec<(usize, &Message)>,
+    deadline: Instant,
 ) -> Vec<(usize, Result<(), PublishError>)> {
     let mut results = Vec::with_capacity(lane.len());
     let mut failed = false;
@@ -39,7 +43,7 @@ async fn publish_lane(
         let result = if failed {
             Err(PublishError::withheld())
         } else {
-            publish_one(broker, message).await
+            publish_one(broker, message, deadline).await
         };
         failed |= result.is_err();
         results.push((index, result));
@@ -48,7 +52,11 @@ async fn publish_lane(
 }
 
 /// Hands the message to every group that wants it and waits until each has acknowledged it.
-async fn publish_one(broker: &InProcessBroker, message: &Message) -> Result<(), PublishError> {
+async fn publish_one(
+    broker: &InProcessBroker,
+    message: &Message,
+    deadline: Instant,
+) -> Result<(), PublishError> {
     let queues = broker.route(message).map_err(|group| {
         PublishError::transient(format!(
             "the group `{group}` of the in-process broker has no member for {} at the moment",
@@ -62,7 +70,7 @@ async fn publish_one(broker: &InProcessBroker, message: &Message) -> Result<(), 
         drop(queue);
         answered.await.map(drop).map_err(|_| returned())
     }));
-    tokio::time::timeout(broker.confirm_within, confirmed)
+    tokio::time::timeout_at(deadline, confirmed)
         .await
         .map_err(|_| {
             PublishError::transient(format!(

@@ -1,0 +1,112 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use super::consumer::ConsumerError;
+use super::dispatch::{Dispatcher, Outcome};
+use super::failure::with_causes;
+use super::lanes::{Job, Lanes, OpenLane, Taken};
+use crate::broker::{Acknowledge, Delivery};
+use crate::store::Backend;
+
+/// How long tasks that were cancelled get to notice it.
+const CANCELLED_WAIT: Duration = Duration::from_secs(1);
+
+/// The tasks of one run.
+pub(super) struct Crew<DB: Backend> {
+    dispatcher: Arc<Dispatcher<DB>>,
+    lanes: Arc<Lanes>,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    /// Cancels the tasks, also when the run itself is dropped.
+    abort: DropGuard,
+}
+
+impl<DB: Backend> Crew<DB> {
+    pub(super) fn new(dispatcher: Dispatcher<DB>) -> Self {
+        Self {
+            lanes: Arc::default(),
+            places: Arc::new(Semaphore::new(dispatcher.options.prefetch)),
+            tasks: TaskTracker::new(),
+            abort: CancellationToken::new().drop_guard(),
+            dispatcher: Arc::new(dispatcher),
+        }
+    }
+
+    pub(super) fn stop(&self) -> &CancellationToken {
+        &self.dispatcher.stop
+    }
+
+    /// A place for one more message, as soon as there is one.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// Has the message handled, after those of its lane that came before.
+    pub(super) fn take(&self, delivery: Delivery, place: OwnedSemaphorePermit) {
+        let takers = self.dispatcher.takers(&delivery.message.metadata);
+        match self.lanes.take(delivery, place) {
+            Taken::First(job, lane) => {
+                let abort = self.abort.token().clone();
+                let work = work(Arc::clone(&self.dispatcher), job, lane);
+                self.tasks
+                    .spawn(async move { abort.run_until_cancelled_owned(work).await });
+            }
+            Taken::Joined => self.dispatcher.counters.duplicates(takers),
+            Taken::Waiting => {}
+        }
+    }
+
+    /// Waits until the messages in work are done, and cancels them at the deadline.
+    pub(super) async fn finish(self, deadline: Duration) -> Result<(), ConsumerError> {
+        self.tasks.close();
+        if tokio::time::timeout(deadline, self.tasks.wait())
+            .await
+            .is_ok()
+        {
+            return Ok(());
+        }
+        let unfinished = self.tasks.len();
+        self.abort.token().cancel();
+        let _ = tokio::time::timeout(CANCELLED_WAIT, self.tasks.wait()).await;
+        Err(ConsumerError::Deadline {
+            deadline,
+            unfinished,
+        })
+    }
+}
+
+/// Handles the messages of one lane one after another, until none waits or the consumer stops.
+async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane: OpenLane) {
+    let mut job = first;
+    loop {
+        let (message, answers, place) = job.into_parts();
+        if dispatcher.handle(&message).await == Outcome::Stopped {
+            return;
+        }
+        acknowledge(answers).await;
+        drop(place);
+        let (joined, next) = lane.advance();
+        acknowledge(joined).await;
+        match next {
+            Some(next) => job = next,
+            None => return,
+        }
+    }
+}
+
+async fn acknowledge(answers: Vec<Box<dyn Acknowledge>>) {
+    for answer in answers {
+        if let Err(error) = answer.ack().await {
+            warn!(
+                reason = with_causes(&error),
+                "the broker was not told of a handled message; the inbox absorbs its redelivery"
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use outbox_runtime::Message;
+use outbox_runtime::broker::{
+    Acknowledge, BrokerError, Deliveries, Delivery, Subscriber, Subscription,
+};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+/// A subscriber that delivers what a test hands it, whatever the subscription, and tells the
+/// consumer's answer.
+#[derive(Clone)]
+pub struct Postman {
+    sender: mpsc::UnboundedSender<Letter>,
+    letters: Arc<Mutex<mpsc::UnboundedReceiver<Letter>>>,
+    is_down: Arc<AtomicBool>,
+    refused: Arc<AtomicUsize>,
+}
+
+/// What became of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It was acknowledged.
+    Acknowledged,
+    /// It was given back or dropped.
+    GivenBack,
+}
+
+struct Letter {
+    message: Message,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl Postman {
+    /// A postman whose broker is up.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        let (sender, letters) = mpsc::unbounded_channel();
+        Self {
+            sender,
+            letters: Arc::new(Mutex::new(letters)),
+            is_down: Arc::default(),
+            refused: Arc::default(),
+        }
+    }
+
+    /// Delivers a message; the receiver gets the answer.
+    pub fn deliver(&self, message: &Message) -> oneshot::Receiver<Answer> {
+        let (answer, answered) = oneshot::channel();
+        let message = message.clone();
+        self.sender
+            .send(Letter { message, answer })
+            .expect("the postman lives");
+        answered
+    }
+
+    /// Refuses subscriptions from now on, or takes them again.
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// How many subscriptions were refused.
+    pub fn refused(&self) -> usize {
+        self.refused.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Subscriber for Postman {
+    async fn subscribe(&self, _: Subscription) -> Result<Box<dyn Deliveries>, BrokerError> {
+        if self.is_down.load(Ordering::SeqCst) {
+            self.refused.fetch_add(1, Ordering::SeqCst);
+            return Err(BrokerError::new("subscribing", "connection refused"));
+        }
+        Ok(Box::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Deliveries for Postman {
+    async fn next(&mut self) -> Result<Option<Delivery>, BrokerError> {
+        let letter = self.letters.lock().await.recv().await;
+        Ok(letter.map(|letter| Delivery::new(letter.message, 1, Slip(Some(letter.answer)))))
+    }
+}
+
+struct Slip(Option<oneshot::Sender<Answer>>);
+
+impl Slip {
+    fn answer(&mut self, answer: Answer) {
+        if let Some(sender) = self.0.take() {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+#[async_trait]
+impl Acknowledge for Slip {
+    async fn ack(mut self: Box<Self>) -> Result<(), BrokerError> {
+        self.answer(Answer::Acknowledged);
+        Ok(())
+    }
+
+    async fn nack(self: Box<Self>) -> Result<(), BrokerError> {
+        Ok(())
+    }
+}
+
+impl Drop for Slip {
+    fn drop(&mut self) {
+        self.answer(Answer::GivenBack);
+    }
+}

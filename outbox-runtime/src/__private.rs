@@ -1,5 +1,15 @@
 //! What generated code names. Not public API: it changes without notice.
 
+mod columns;
+mod decode;
+mod failure;
+mod key;
+
+pub use std::boxed::Box;
+pub use std::string::String;
+pub use std::sync::LazyLock;
+pub use std::vec::Vec;
+
 pub use futures_util::future::BoxFuture;
 pub use inventory;
 pub use serde;
@@ -11,8 +21,8 @@ pub use crate::domain::{
     Metadata, Raises,
 };
 pub use crate::handler::{
-    AggregateRegistration, ErrorOf, EventRegistration, HandlerCall, HandlerEntry, HandlerError,
-    HandlerRegistration, IntoClassified, IntoTransient, State, StateRequirement,
+    AggregateRegistration, EventRegistration, HandlerCall, HandlerEntry, HandlerError,
+    HandlerRegistration, State, StateRequirement,
 };
 pub use crate::store::{
     Backend, Change, CustomPersistence, Persist, RowLock, TableMapping, ValueObject,
@@ -21,9 +31,10 @@ pub use crate::store::{
 pub use crate::unit_of_work::UnitOfWork;
 pub use sqlx::error::BoxDynError;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+pub use self::columns::{Columns, add_json};
+pub use self::decode::{open, upcast};
+pub use self::failure::{KindKnown, KindOf, KindUnknown, failed};
+pub use self::key::{KeyPart, KeyValue, MaybePart, PresentKeyValue, PresentPart, write_key};
 
 /// Compares two strings while compiling.
 pub const fn str_eq(a: &str, b: &str) -> bool {
@@ -40,32 +51,6 @@ pub const fn str_eq(a: &str, b: &str) -> bool {
         n += 1;
     }
     true
-}
-
-/// Adds a field as JSON.
-///
-/// # Errors
-/// What serde or sqlx says.
-pub fn add_json<DB: Values, T: Serialize + ?Sized>(
-    arguments: &mut DB::Arguments,
-    value: &T,
-) -> Result<(), BoxDynError> {
-    DB::add_json(arguments, serde_json::value::to_raw_value(value)?)
-}
-
-/// Reads a field from JSON.
-///
-/// # Errors
-/// What serde or sqlx says.
-pub fn get_json<DB: Values, T: DeserializeOwned>(
-    row: &DB::Row,
-    index: usize,
-) -> Result<T, sqlx::Error> {
-    let json: Box<RawValue> = DB::get_json(row, index)?;
-    serde_json::from_str(json.get()).map_err(|source| sqlx::Error::ColumnDecode {
-        index: index.to_string(),
-        source: source.into(),
-    })
 }
 
 /// Loads rows of a mapped table; `bind_id` adds one id, `read` makes an aggregate of a row whose

@@ -31,6 +31,7 @@ pub use domain::{
     Envelope, KeyWriter, Message, MessageContext, MessageId, Metadata, Raises,
 };
 pub use handler::{Classify, FailureKind, HandlerError, State};
+pub use outbox_macros::{aggregate, domain_event, idempotent_handler, value_object};
 pub use problem::Problem;
 pub use store::{
     Backend, CustomPersistence, Error, Migration, Persist, RowLock, Stores, ValueObject,

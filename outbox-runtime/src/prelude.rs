@@ -7,3 +7,4 @@ pub use crate::handler::{Classify, FailureKind, HandlerError, State};
 pub use crate::store::{Backend, Stores};
 pub use crate::typed_id;
 pub use crate::unit_of_work::{Outbox, UnitOfWork};
+pub use outbox_macros::{aggregate, domain_event, idempotent_handler, value_object};

@@ -94,7 +94,9 @@ fn first_segments(key: &EventKey) -> Vec<&String> {
 
 fn upcast(old: &Type, runtime: &RuntimePath) -> TokenStream {
     let span = blame(old.span());
-    let convert = quote_spanned!(span=> <Self as ::core::convert::From<#old>>::from);
+    let decode = quote_spanned! {span=>
+        #runtime::upcast::<#old, Self>(schema_version, payload)
+    };
     quote! {
         const OLDEST_VERSION: ::core::primitive::u32 =
             <#old as #runtime::DomainEvent>::OLDEST_VERSION;
@@ -103,17 +105,7 @@ fn upcast(old: &Type, runtime: &RuntimePath) -> TokenStream {
             schema_version: ::core::primitive::u32,
             payload: &::core::primitive::str,
         ) -> ::core::result::Result<Self, #runtime::DecodeError> {
-            if schema_version == <Self as #runtime::DomainEvent>::VERSION {
-                return #runtime::DecodeError::read_json::<Self>(payload);
-            }
-            if schema_version < <Self as #runtime::DomainEvent>::OLDEST_VERSION
-                || schema_version > <Self as #runtime::DomainEvent>::VERSION
-            {
-                return ::core::result::Result::Err(
-                    #runtime::DecodeError::unreadable::<Self>(schema_version),
-                );
-            }
-            <#old as #runtime::DomainEvent>::decode(schema_version, payload).map(#convert)
+            #decode
         }
     }
 }

@@ -1,4 +1,3 @@
-use std::cell::RefCell;
 use std::error::Error as StdError;
 use std::fmt;
 
@@ -112,59 +111,5 @@ impl StdError for HandlerError {
 impl Classify for HandlerError {
     fn failure_kind(&self) -> FailureKind {
         self.kind
-    }
-}
-
-/// Holds the error of a handler while the compiler finds out whether it classifies itself.
-///
-/// Generated code calls `(&ErrorOf::new(error)).into_handler_error()` with both traits in scope:
-/// method lookup prefers [`IntoClassified`], and falls back to [`IntoTransient`] by one more
-/// reference (autoref specialisation).
-#[doc(hidden)]
-pub struct ErrorOf<E>(RefCell<Option<E>>);
-
-impl<E> ErrorOf<E> {
-    /// Wraps the error.
-    pub fn new(error: E) -> Self {
-        Self(RefCell::new(Some(error)))
-    }
-
-    fn take(&self, kind: impl FnOnce(&E) -> FailureKind) -> HandlerError
-    where
-        E: Into<BoxError>,
-    {
-        match self.0.take() {
-            Some(error) => HandlerError {
-                kind: kind(&error),
-                source: error.into(),
-            },
-            None => HandlerError::transient("the handler's error was taken before"),
-        }
-    }
-}
-
-/// For errors that classify themselves.
-#[doc(hidden)]
-pub trait IntoClassified {
-    /// Takes the error out.
-    fn into_handler_error(&self) -> HandlerError;
-}
-
-impl<E: Classify + Into<BoxError>> IntoClassified for ErrorOf<E> {
-    fn into_handler_error(&self) -> HandlerError {
-        self.take(E::failure_kind)
-    }
-}
-
-/// For all other errors.
-#[doc(hidden)]
-pub trait IntoTransient {
-    /// Takes the error out.
-    fn into_handler_error(&self) -> HandlerError;
-}
-
-impl<E: Into<BoxError>> IntoTransient for &ErrorOf<E> {
-    fn into_handler_error(&self) -> HandlerError {
-        self.take(|_| FailureKind::Transient)
     }
 }

@@ -4,8 +4,7 @@ mod failure;
 mod registration;
 mod state;
 
-pub use failure::{Classify, ErrorOf, FailureKind, HandlerError};
-pub use failure::{IntoClassified, IntoTransient};
+pub use failure::{Classify, FailureKind, HandlerError};
 pub use registration::{
     AggregateRegistration, EventRegistration, HandlerCall, HandlerEntry, HandlerRegistration,
     StateRequirement,

@@ -23,6 +23,7 @@ pub mod health;
 pub mod inbox;
 pub mod prelude;
 mod problem;
+pub mod relay;
 pub mod store;
 mod unit_of_work;
 

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
-use super::{AdminStore, InboxStore, MigrationStore, Names, WriteStore};
+use super::{AdminStore, InboxStore, MigrationStore, Names, RelayStore, WriteStore};
 
 /// A database on which units of work, outbox and inbox can live.
 ///
@@ -16,7 +16,7 @@ use super::{AdminStore, InboxStore, MigrationStore, Names, WriteStore};
     note = "enable the cargo feature `sqlite` or `postgres` of outbox-runtime and use `sqlx::Sqlite` or `sqlx::Postgres`"
 )]
 pub trait Backend:
-    Values + WriteStore + MigrationStore + InboxStore + AdminStore + sealed::Sealed
+    Values + WriteStore + MigrationStore + InboxStore + RelayStore + AdminStore + sealed::Sealed
 {
     /// The SQL of this backend, with the names of one outbox filled in.
     type Queries: Send + Sync + 'static;

@@ -7,7 +7,9 @@ mod inbox;
 mod mapping;
 mod migration;
 mod persist;
+mod relay;
 mod render;
+mod stored_message;
 mod typed_id;
 mod wake;
 mod write;
@@ -27,6 +29,10 @@ pub use migration::Migration;
 pub use migration::MigrationStore;
 pub(crate) use migration::compare;
 pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
+pub use relay::{
+    JournalEntry, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet, Writers,
+};
 pub use render::{Names, NamesError};
+pub use stored_message::LogContent;
 pub use wake::Wake;
 pub use write::{EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore};

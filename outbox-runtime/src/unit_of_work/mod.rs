@@ -1,6 +1,7 @@
 //! Stage changes and events, and commit them together.
 
 mod load;
+mod notices;
 mod outbox;
 mod retry;
 mod savepoint;

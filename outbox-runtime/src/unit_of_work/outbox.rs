@@ -5,6 +5,7 @@ use std::time::Duration;
 use sqlx::Pool;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::notices::Notices;
 use super::session::{Session, WriteTransaction};
 use super::work::UnitOfWork;
 use crate::domain::MessageContext;
@@ -40,6 +41,8 @@ pub(crate) struct Inner<DB: Backend> {
     pub(crate) names: Names,
     pub(crate) queries: DB::Queries,
     pub(crate) wake: Wake,
+    /// Tells other processes, unless they are not to be told.
+    pub(super) notices: Option<Notices>,
     /// One permit on a single-writer database: its writers wait here, in order, instead of
     /// failing when the file's lock does not come free in time.
     writer: Semaphore,
@@ -52,6 +55,7 @@ pub struct OutboxBuilder<DB: Backend> {
     pool: Pool<DB>,
     schema: Option<String>,
     prefix: String,
+    notify: bool,
 }
 
 impl<DB: Backend> Outbox<DB> {
@@ -59,7 +63,7 @@ impl<DB: Backend> Outbox<DB> {
     ///
     /// The service's name is the `producer` of its events and the group under which it consumes.
     pub fn new(service: impl Into<String>, pool: Pool<DB>) -> Self {
-        Self::with_names(service.into(), pool, Names::default())
+        Self::with_names(service.into(), pool, Names::default(), true)
     }
 
     /// An outbox to set up further.
@@ -69,10 +73,11 @@ impl<DB: Backend> Outbox<DB> {
             pool,
             schema: None,
             prefix: String::new(),
+            notify: true,
         }
     }
 
-    fn with_names(service: String, pool: Pool<DB>, names: Names) -> Self {
+    fn with_names(service: String, pool: Pool<DB>, names: Names, notify: bool) -> Self {
         Self {
             inner: Arc::new(Inner {
                 service,
@@ -80,6 +85,7 @@ impl<DB: Backend> Outbox<DB> {
                 pool,
                 names,
                 wake: Wake::default(),
+                notices: (notify && DB::NOTIFIES).then(Notices::default),
                 writer: Semaphore::new(1),
             }),
         }
@@ -100,10 +106,13 @@ impl<DB: Backend> Outbox<DB> {
         &self.inner.names
     }
 
-    /// Tells the relays of this process that there are new rows: for events whose commit was
-    /// yours, after [`join`](Self::join). Without it they are found by polling.
+    /// Tells the relays that there are new rows: for events whose commit was yours, after
+    /// [`join`](Self::join). Without it they are found by polling.
     pub fn wake(&self) {
         self.inner.wake.signal();
+        if let Some(notices) = &self.inner.notices {
+            notices.send_soon(self);
+        }
     }
 
     /// Creates the tables, or brings them up to date. Several processes may do it at once.
@@ -243,12 +252,25 @@ impl<DB: Backend> OutboxBuilder<DB> {
         self
     }
 
+    /// Whether commits are told to the relays of other processes (PostgreSQL's `NOTIFY`, a moment
+    /// after the commit and outside of it). It is on unless set; without it, they poll.
+    #[must_use]
+    pub fn notify(mut self, notify: bool) -> Self {
+        self.notify = notify;
+        self
+    }
+
     /// The outbox.
     ///
     /// # Errors
     /// [`Error::Names`] when the schema or the prefix is not a plain identifier.
     pub fn build(self) -> Result<Outbox<DB>, Error> {
         let names = Names::new(self.schema.as_deref(), &self.prefix)?;
-        Ok(Outbox::with_names(self.service, self.pool, names))
+        Ok(Outbox::with_names(
+            self.service,
+            self.pool,
+            names,
+            self.notify,
+        ))
     }
 }

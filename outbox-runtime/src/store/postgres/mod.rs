@@ -4,6 +4,7 @@ mod admin;
 mod backend;
 mod inbox;
 mod migrations;
+mod relay;
 mod write;
 
 pub(crate) use backend::Queries;

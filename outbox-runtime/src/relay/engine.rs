@@ -1,0 +1,246 @@
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Database;
+use sqlx::pool::PoolConnection;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use uuid::Uuid;
+
+use super::chore::Chore;
+use super::lanes::Lanes;
+use super::options::RelayOptions;
+use super::publishing::{Item, Key, Published};
+use super::scan::Scans;
+use super::shards::Shards;
+use crate::broker::Publisher;
+use crate::health::HealthHandle;
+use crate::store::{Backend, Error, ShardSet, Wake};
+use crate::unit_of_work::{Outbox, WriteTransaction};
+
+/// One run of a relay: all that it holds in memory, and the loop that moves it.
+///
+/// Nothing in it is needed after a crash: positions and leases in the database are the truth.
+pub(super) struct Engine<DB: Backend> {
+    pub(super) outbox: Outbox<DB>,
+    pub(super) queries: Arc<<DB as crate::store::RelayStore>::RelayQueries>,
+    pub(super) publisher: Arc<dyn Publisher>,
+    pub(super) options: RelayOptions,
+    pub(super) health: HealthHandle,
+    pub(super) instance: Uuid,
+
+    pub(super) shards: Shards,
+    pub(super) scans: Scans,
+    pub(super) lanes: Lanes<Key, Item>,
+    pub(super) publishing: JoinSet<Vec<Published>>,
+
+    /// Until when nobody else can own our shards, by this machine's monotonic clock.
+    pub(super) lease_until: Instant,
+    /// Since when the broker takes nothing.
+    pub(super) broker_failing_since: Option<Instant>,
+    pub(super) leasing: Chore,
+    pub(super) reading: Chore,
+    pub(super) storing: Chore,
+    pub(super) poll_pause: Duration,
+    /// When to store positions that moved without anything published.
+    pub(super) tidying: Instant,
+
+    pub(super) commits: watch::Receiver<u64>,
+    pub(super) notices: watch::Receiver<u64>,
+}
+
+impl<DB: Backend> Engine<DB> {
+    pub(super) fn new(
+        outbox: Outbox<DB>,
+        queries: Arc<<DB as crate::store::RelayStore>::RelayQueries>,
+        publisher: Arc<dyn Publisher>,
+        options: RelayOptions,
+        health: HealthHandle,
+        notices: &Wake,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            commits: outbox.inner.wake.listen(),
+            notices: notices.listen(),
+            outbox,
+            queries,
+            publisher,
+            poll_pause: options.poll_min,
+            options,
+            health,
+            instance: Uuid::now_v7(),
+            shards: Shards::default(),
+            scans: Scans::default(),
+            lanes: Lanes::default(),
+            publishing: JoinSet::new(),
+            lease_until: now,
+            broker_failing_since: None,
+            leasing: Chore::new("the relay's leases can't be renewed", now),
+            reading: Chore::new("the relay can't read the outbox", now),
+            storing: Chore::new("the relay can't store its positions", now),
+            tidying: now,
+        }
+    }
+
+    /// Works until `shutdown`, then finishes or gives back what is in flight.
+    pub(super) async fn run_until(mut self, shutdown: impl Future<Output = ()> + Send) {
+        tracing::info!(instance = %self.instance, "the relay starts");
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            // A turn may be dropped anywhere: it changes memory only after its statements.
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                () = self.turn() => {}
+            }
+        }
+        self.shut_down().await;
+    }
+
+    /// Does what is due, then waits for the next thing to do.
+    async fn turn(&mut self) {
+        if self.leasing.is_due() {
+            self.keep_leases().await;
+        }
+        if self.reading.is_due() && self.has_room() {
+            self.read().await;
+        }
+        self.dispatch();
+        if self.storing.is_due() && self.has_positions_to_store() {
+            self.store_positions().await;
+        }
+        self.wait().await;
+    }
+
+    async fn wait(&mut self) {
+        let mut next = self.leasing.due();
+        if self.has_room() {
+            next = next.min(self.reading.due());
+        }
+        if self.shards.have_news() || !self.shards.drained().is_empty() {
+            next = next.min(self.storing.due());
+        }
+        if self.can_dispatch()
+            && let Some(retry) = self.lanes.next_retry()
+        {
+            next = next.min(retry);
+        }
+        tokio::select! {
+            Some(done) = self.publishing.join_next() => {
+                self.take_in(done);
+                while let Some(done) = self.publishing.try_join_next() {
+                    self.take_in(done);
+                }
+            }
+            Ok(()) = self.commits.changed() => self.read_soon(),
+            Ok(()) = self.notices.changed() => self.read_soon(),
+            () = sleep_until(next) => {}
+        }
+    }
+
+    fn read_soon(&mut self) {
+        self.poll_pause = self.options.poll_min;
+        self.reading.hasten();
+    }
+
+    /// Whether enough messages can be taken in to make a read worth its while.
+    fn has_room(&self) -> bool {
+        self.room() * 8 >= self.read_size() && !self.shards.all().is_empty()
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.options.max_held.saturating_sub(self.lanes.held())
+    }
+
+    /// How many rows a read asks for.
+    pub(super) fn read_size(&self) -> usize {
+        self.options.max_held.min(
+            self.options
+                .batch_size
+                .saturating_mul(self.options.max_in_flight),
+        )
+    }
+
+    /// Forgets shards that are no longer ours.
+    pub(super) fn drop_shards(&mut self, gone: ShardSet) {
+        self.shards.remove(gone);
+        self.scans.drop_shards(gone);
+        self.lanes.drop_keys(|key| gone.contains(key.shard));
+    }
+
+    async fn shut_down(mut self) {
+        let deadline = Instant::now() + self.options.shutdown_deadline;
+        // A part of the time is kept for the positions and leases.
+        let for_publishing = deadline - self.options.shutdown_deadline / 4;
+        while let Ok(Some(done)) = timeout_at(for_publishing, self.publishing.join_next()).await {
+            self.take_in(done);
+        }
+        if !self.publishing.is_empty() {
+            tracing::warn!(
+                calls = self.publishing.len(),
+                "publishing was not over in time; it is repeated after the restart"
+            );
+            self.publishing.shutdown().await;
+        }
+        match timeout_at(deadline, self.give_up_all()).await {
+            Ok(Ok(())) => tracing::info!(instance = %self.instance, "the relay has stopped"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the relay stopped without giving back its leases; they run out");
+            }
+            Err(_) => {
+                tracing::warn!("the relay stopped without giving back its leases; they run out")
+            }
+        }
+    }
+
+    /// A connection to write with.
+    pub(super) async fn writing(&self) -> Result<Writing<DB>, Error> {
+        if DB::SINGLE_WRITER {
+            return self.outbox.begin_write().await.map(Writing::Turn);
+        }
+        let connection = self.outbox.pool().acquire().await;
+        connection
+            .map(Writing::Connection)
+            .map_err(Error::database("taking a connection from the pool"))
+    }
+
+    /// Gives a piece of work with the database a limit, so that none can hold up the leases.
+    pub(super) async fn in_time<T>(
+        &self,
+        doing: &'static str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let result = timeout(self.options.lease / 3, work).await;
+        result.unwrap_or_else(|_| {
+            Err(Error::Database {
+                doing,
+                source: sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+            })
+        })
+    }
+}
+
+/// A connection of the pool where each statement stands for itself, else the one write transaction
+/// of a single-writer database.
+pub(super) enum Writing<DB: Backend> {
+    Connection(PoolConnection<DB>),
+    Turn(WriteTransaction<DB>),
+}
+
+impl<DB: Backend> Writing<DB> {
+    pub(super) fn connection(&mut self) -> Result<&mut <DB as Database>::Connection, Error> {
+        match self {
+            Self::Connection(connection) => Ok(connection),
+            Self::Turn(transaction) => transaction.connection(),
+        }
+    }
+
+    pub(super) async fn finish(self) -> Result<(), Error> {
+        match self {
+            Self::Connection(_) => Ok(()),
+            Self::Turn(transaction) => transaction.commit().await,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+
+/// Items in queues by key: those of one key strictly in order, different keys side by side.
+///
+/// A key that fails waits for its retry with all that stands behind it; every other key goes on.
+/// A key is *busy* from [`take`](Self::take) until [`done`](Self::done) or [`fail`](Self::fail);
+/// a busy key is never taken again.
+#[derive(Debug)]
+pub(super) struct Lanes<K, T> {
+    lanes: HashMap<K, Lane<T>>,
+    /// Keys to look at first, oldest first. An entry may be out of date; the lane's state decides.
+    ready: VecDeque<K>,
+    /// Keys that wait for a retry, by when it is due; entries may be out of date as well.
+    waiting: BTreeMap<Ticket, K>,
+    tickets: u64,
+    held: usize,
+}
+
+/// When a retry is due, and a number that makes it unique.
+type Ticket = (Instant, u64);
+
+#[derive(Debug)]
+struct Lane<T> {
+    queue: VecDeque<T>,
+    state: State,
+    attempts: u32,
+    failing_since: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ready,
+    Waiting(Ticket),
+    /// So many items are out; `dropped` when they must not come back.
+    Busy {
+        taken: usize,
+        dropped: bool,
+    },
+}
+
+/// Items of one key, in order, on their way to be worked on.
+#[derive(Debug)]
+pub(super) struct Taken<K, T> {
+    /// The key.
+    pub(super) key: K,
+    /// At least one item.
+    pub(super) items: Vec<T>,
+}
+
+impl<K, T> Default for Lanes<K, T> {
+    fn default() -> Self {
+        Self {
+            lanes: HashMap::new(),
+            ready: VecDeque::new(),
+            waiting: BTreeMap::new(),
+            tickets: 0,
+            held: 0,
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
+    /// Adds an item behind all others of its key.
+    pub(super) fn push(&mut self, key: K, item: T) {
+        self.held += 1;
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.queue.push_back(item);
+            return;
+        }
+        self.ready.push_back(key.clone());
+        self.lanes.insert(
+            key,
+            Lane {
+                queue: VecDeque::from([item]),
+                state: State::Ready,
+                attempts: 0,
+                failing_since: None,
+            },
+        );
+    }
+
+    /// How many items are in the queues or out to be worked on.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// How many keys failed last time.
+    pub(super) fn failing(&self) -> usize {
+        self.lanes.values().filter(|lane| lane.attempts > 0).count()
+    }
+
+    /// When the earliest retry is due.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
+        self.waiting.keys().next().map(|&(due, _)| due)
+    }
+
+    /// Takes up to `max` items of keys that are neither busy nor waiting and that `allowed` lets
+    /// pass; several of one key only in order. A key that failed last time gives a single item.
+    pub(super) fn take(
+        &mut self,
+        max: usize,
+        now: Instant,
+        allowed: impl Fn(&K) -> bool,
+    ) -> Vec<Taken<K, T>> {
+        self.wake_due(now);
+        let mut taken = Vec::new();
+        let mut left = max;
+        let mut skipped = Vec::new();
+        while left > 0
+            && let Some(key) = self.ready.pop_front()
+        {
+            let Some(lane) = self.lanes.get_mut(&key) else {
+                continue;
+            };
+            if lane.state != State::Ready {
+                continue;
+            }
+            if !allowed(&key) {
+                skipped.push(key);
+                continue;
+            }
+            let most = if lane.attempts > 0 { 1 } else { left };
+            let items: Vec<T> = lane.queue.drain(..most.min(lane.queue.len())).collect();
+            left -= items.len();
+            lane.state = State::Busy {
+                taken: items.len(),
+                dropped: false,
+            };
+            taken.push(Taken { key, items });
+        }
+        for key in skipped.into_iter().rev() {
+            self.ready.push_front(key);
+        }
+        taken
+    }
+
+    /// All that was taken of the key is finished.
+    pub(super) fn done(&mut self, key: &K) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        let State::Busy { taken, .. } = lane.state else {
+            return;
+        };
+        self.held -= taken;
+        lane.attempts = 0;
+        lane.failing_since = None;
+        self.make_ready(key);
+    }
+
+    /// The first items that were taken of the key are finished, but not those in `rest`: they go
+    /// back in front and are retried after the backoff. Says after how many failures in a row.
+    pub(super) fn fail(&mut self, key: &K, rest: Vec<T>, now: Instant, backoff: &Backoff) -> u32 {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return 0;
+        };
+        let State::Busy { taken, dropped } = lane.state else {
+            return 0;
+        };
+        if dropped {
+            self.held -= taken;
+            self.make_ready(key);
+            return 0;
+        }
+        let finished = taken.saturating_sub(rest.len());
+        self.held -= finished;
+        if finished > 0 {
+            lane.attempts = 0;
+            lane.failing_since = None;
+        }
+        for item in rest.into_iter().rev() {
+            lane.queue.push_front(item);
+        }
+        lane.attempts = lane.attempts.saturating_add(1);
+        lane.failing_since.get_or_insert(now);
+        let attempts = lane.attempts;
+        self.tickets = self.tickets.wrapping_add(1);
+        let ticket = (now + backoff.delay(attempts), self.tickets);
+        lane.state = State::Waiting(ticket);
+        self.waiting.insert(ticket, key.clone());
+        attempts
+    }
+
+    /// Retries at once what began to fail at `since` or later: what failed for the same reason.
+    pub(super) fn retry_failing_since(&mut self, since: Instant) {
+        let lanes = &mut self.lanes;
+        let ready = &mut self.ready;
+        self.waiting
+            .retain(|&ticket, key| match lanes.get_mut(key) {
+                Some(lane) if lane.state == State::Waiting(ticket) => {
+                    let joint = lane.failing_since.is_some_and(|first| first >= since);
+                    if joint {
+                        lane.state = State::Ready;
+                        ready.push_back(key.clone());
+                    }
+                    !joint
+                }
+                _ => false,
+            });
+    }
+
+    /// Forgets the items of all keys that `gone` names. Items that are out don't come back, and
+    /// their key stays busy until they are reported.
+    pub(super) fn drop_keys(&mut self, gone: impl Fn(&K) -> bool) {
+        let held = &mut self.held;
+        self.lanes.retain(|key, lane| {
+            if !gone(key) {
+                return true;
+            }
+            *held -= lane.queue.len();
+            lane.queue.clear();
+            lane.attempts = 0;
+            lane.failing_since = None;
+            match &mut lane.state {
+                State::Busy { dropped, .. } => {
+                    *dropped = true;
+                    true
+                }
+                State::Ready | State::Waiting(_) => false,
+            }
+        });
+    }
+
+    fn wake_due(&mut self, now: Instant) {
+        while let Some(entry) = self.waiting.first_entry()
+            && entry.key().0 <= now
+        {
+            let (ticket, key) = entry.remove_entry();
+            if let Some(lane) = self.lanes.get_mut(&key)
+                && lane.state == State::Waiting(ticket)
+            {
+                lane.state = State::Ready;
+                self.ready.push_back(key);
+            }
+        }
+    }
+
+    fn make_ready(&mut self, key: &K) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        if lane.queue.is_empty() {
+            self.lanes.remove(key);
+        } else {
+            lane.state = State::Ready;
+            self.ready.push_back(key.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

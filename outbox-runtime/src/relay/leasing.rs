@@ -1,0 +1,104 @@
+use tokio::time::Instant;
+
+use super::engine::Engine;
+use crate::domain::SHARDS;
+use crate::store::{Backend, Error, Renewal, ShardLease, ShardSet};
+
+/// How much more often an instance looks for shards while it has less than its share.
+const HUNGRY: u32 = 4;
+
+impl<DB: Backend> Engine<DB> {
+    /// Renews the leases and takes or gives up shards, so that all instances have about as many.
+    pub(super) async fn keep_leases(&mut self) {
+        // Before the statement is sent, so that the lease ends here before it ends there.
+        let sent = Instant::now();
+        let (renewal, claimed) = match self
+            .in_time("renewing the relay's leases", self.renew_and_claim())
+            .await
+        {
+            Ok(done) => done,
+            Err(error) => {
+                self.leasing
+                    .failed(&error, self.options.backoff, &self.health);
+                // Leases must not run out over a long wait.
+                self.leasing.no_later_than(sent + self.options.lease / 3);
+                return;
+            }
+        };
+        self.lease_until = sent + self.options.lease;
+        let share = fair_share(renewal.instances);
+        let lost = self.shards.lost(&renewal.owned);
+        if !lost.is_empty() {
+            tracing::warn!(shards = lost.len(), "leases were lost to another relay");
+            self.drop_shards(lost);
+        }
+        // A claim whose answer was lost comes to light here.
+        self.take_over(&renewal.owned);
+        self.take_over(&claimed);
+        self.shards.share(share);
+        let pause = self.options.lease / 3;
+        let hungry = self.shards.len() < share;
+        let next = sent + if hungry { pause / HUNGRY } else { pause };
+        self.leasing.succeeded(next, &self.health);
+    }
+
+    async fn renew_and_claim(&self) -> Result<(Renewal, Vec<ShardLease>), Error> {
+        let lease = self.options.lease;
+        let mut writing = self.writing().await?;
+        let renewal = DB::renew(writing.connection()?, &self.queries, self.instance, lease)
+            .await
+            .map_err(Error::database("renewing the relay's leases"))?;
+        let wanted = fair_share(renewal.instances).saturating_sub(renewal.owned.len());
+        let mut claimed = Vec::new();
+        if wanted > 0 {
+            claimed = DB::claim_shards(
+                writing.connection()?,
+                &self.queries,
+                self.instance,
+                lease,
+                wanted,
+            )
+            .await
+            .map_err(Error::database("claiming shards for the relay"))?;
+        }
+        writing.finish().await?;
+        Ok((renewal, claimed))
+    }
+
+    /// Begins to work on those of the shards that are new.
+    fn take_over(&mut self, leases: &[ShardLease]) {
+        let mut fresh = ShardSet::EMPTY;
+        let mut cursor = i64::MAX;
+        for &lease in leases {
+            if self.shards.epoch(lease.shard).is_none() {
+                self.shards.add(lease);
+                fresh.insert(lease.shard);
+                cursor = cursor.min(lease.position);
+            }
+        }
+        if !fresh.is_empty() {
+            tracing::debug!(shards = fresh.len(), from = cursor, "shards were claimed");
+            self.scans.add(fresh, cursor);
+            self.reading.hasten();
+        }
+    }
+
+    /// Stores the positions and gives up every shard, for a shutdown.
+    pub(super) async fn give_up_all(&mut self) -> Result<(), Error> {
+        self.advance(true).await?;
+        let leases = self.shards.leases(self.shards.all());
+        let mut writing = self.writing().await?;
+        DB::release(writing.connection()?, &self.queries, self.instance, &leases)
+            .await
+            .map_err(Error::database("giving up the relay's leases"))?;
+        DB::leave(writing.connection()?, &self.queries, self.instance)
+            .await
+            .map_err(Error::database("signing the relay off"))?;
+        writing.finish().await
+    }
+}
+
+/// How many of the shards an instance may own.
+fn fair_share(instances: usize) -> usize {
+    usize::from(SHARDS).div_ceil(instances.max(1))
+}

@@ -1,0 +1,182 @@
+use std::fmt;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// How a [`Relay`](super::Relay) works. The defaults suit a service with one to ten instances.
+///
+/// ```
+/// use std::time::Duration;
+/// use outbox_runtime::relay::RelayOptions;
+///
+/// let options = RelayOptions::default()
+///     .batch_size(500)
+///     .lease(Duration::from_secs(30));
+/// assert!(options.check().is_ok());
+/// assert!(options.batch_size(0).check().is_err());
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct RelayOptions {
+    pub(super) batch_size: usize,
+    pub(super) max_in_flight: usize,
+    pub(super) max_held: usize,
+    pub(super) lease: Duration,
+    pub(super) poll_min: Duration,
+    pub(super) poll_max: Duration,
+    pub(super) publish_timeout: Duration,
+    pub(super) shutdown_deadline: Duration,
+    pub(super) backoff: Backoff,
+}
+
+impl Default for RelayOptions {
+    fn default() -> Self {
+        Self {
+            batch_size: 100,
+            max_in_flight: 8,
+            max_held: 10_000,
+            lease: Duration::from_secs(15),
+            poll_min: Duration::from_millis(10),
+            poll_max: Duration::from_secs(1),
+            publish_timeout: Duration::from_secs(10),
+            shutdown_deadline: Duration::from_secs(10),
+            backoff: Backoff::default(),
+        }
+    }
+}
+
+impl RelayOptions {
+    /// At most so many messages go to the publisher in one call. 100 if not set.
+    pub fn batch_size(mut self, messages: usize) -> Self {
+        self.batch_size = messages;
+        self
+    }
+
+    /// At most so many calls to the publisher run at a time. 8 if not set.
+    pub fn max_in_flight(mut self, calls: usize) -> Self {
+        self.max_in_flight = calls;
+        self
+    }
+
+    /// At most so many messages are in memory; then reading waits. 10,000 if not set.
+    pub fn max_held(mut self, messages: usize) -> Self {
+        self.max_held = messages;
+        self
+    }
+
+    /// How long a shard stays with an instance that no longer renews its lease: what a crash costs
+    /// at most in delay. It is renewed three times in that time. 15 s if not set.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How often the log is read when nothing wakes the relay: the first pause after news, and the
+    /// longest after a quiet time. 10 ms and 1 s if not set.
+    pub fn poll_interval(mut self, min: Duration, max: Duration) -> Self {
+        (self.poll_min, self.poll_max) = (min, max);
+        self
+    }
+
+    /// How long a call to the publisher may take; then its messages are offered again. 10 s if
+    /// not set.
+    pub fn publish_timeout(mut self, timeout: Duration) -> Self {
+        self.publish_timeout = timeout;
+        self
+    }
+
+    /// How long a shutdown may wait for what is in flight. 10 s if not set.
+    pub fn shutdown_deadline(mut self, deadline: Duration) -> Self {
+        self.shutdown_deadline = deadline;
+        self
+    }
+
+    /// How long a message that failed waits for its next attempt. 100 ms doubling to 30 s if not
+    /// set.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Checks the options, all at once.
+    ///
+    /// # Errors
+    /// [`RelayOptionsError`] names each option that can't be used.
+    pub fn check(&self) -> Result<(), RelayOptionsError> {
+        let lease = Duration::from_millis(300)..=Duration::from_secs(24 * 3600);
+        let rules = [
+            (self.batch_size > 0, "batch_size has to be at least 1"),
+            (self.max_in_flight > 0, "max_in_flight has to be at least 1"),
+            (
+                self.max_held >= self.batch_size,
+                "max_held has to be at least batch_size",
+            ),
+            (
+                lease.contains(&self.lease),
+                "lease has to lie between 300 ms and one day",
+            ),
+            (
+                !self.poll_min.is_zero() && self.poll_min <= self.poll_max,
+                "poll_interval needs a shortest pause above zero and not above the longest",
+            ),
+            (
+                !self.publish_timeout.is_zero(),
+                "publish_timeout has to be above zero",
+            ),
+        ];
+        let broken: Vec<_> = rules
+            .iter()
+            .filter(|(holds, _)| !holds)
+            .map(|(_, rule)| *rule)
+            .collect();
+        if broken.is_empty() {
+            Ok(())
+        } else {
+            Err(RelayOptionsError { broken })
+        }
+    }
+}
+
+/// Options of a relay can't be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelayOptionsError {
+    broken: Vec<&'static str>,
+}
+
+impl fmt::Display for RelayOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the relay's options can't be used: {}",
+            self.broken.join("; ")
+        )
+    }
+}
+
+impl std::error::Error for RelayOptionsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_broken_options_are_named_at_once() {
+        let options = RelayOptions::default()
+            .batch_size(0)
+            .max_in_flight(0)
+            .lease(Duration::ZERO)
+            .poll_interval(Duration::from_secs(2), Duration::from_secs(1))
+            .publish_timeout(Duration::ZERO);
+        let text = options.check().unwrap_err().to_string();
+        for name in [
+            "batch_size",
+            "max_in_flight",
+            "lease",
+            "poll_interval",
+            "publish_timeout",
+        ] {
+            assert!(text.contains(name), "{text}");
+        }
+        assert!(RelayOptions::default().max_held(99).check().is_err());
+    }
+}

@@ -1,0 +1,162 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::engine::Engine;
+use super::publishing::{Item, Key};
+use crate::store::{Backend, Error, LogContent, LogRequest, LogRow};
+
+/// The longest pause while an id is missing: its transaction may end at any moment, and a foreign
+/// writer's commit wakes nobody.
+const GAP_PAUSE: Duration = Duration::from_millis(100);
+
+impl<DB: Backend> Engine<DB> {
+    /// Reads on with every cursor, and takes what is new into the lanes.
+    pub(super) async fn read(&mut self) {
+        // What is signalled from now on may be missing from what is read.
+        self.commits.mark_unchanged();
+        self.notices.mark_unchanged();
+        let mut news = false;
+        let mut more = false;
+        // From the highest cursor on, as reading can only unite those that were done already.
+        for index in (0..self.scans.len()).rev() {
+            match self.read_scan(index).await {
+                Ok(read) => {
+                    news |= read.news;
+                    more |= read.more;
+                }
+                Err(error) => {
+                    self.reading
+                        .failed(&error, self.options.backoff, &self.health);
+                    return;
+                }
+            }
+        }
+        if let Err(error) = self.ask_for_writers().await {
+            self.reading
+                .failed(&error, self.options.backoff, &self.health);
+            return;
+        }
+        let pause = self.pause(news, more);
+        self.reading.succeeded(Instant::now() + pause, &self.health);
+    }
+
+    async fn read_scan(&mut self, index: usize) -> Result<Read, Error> {
+        let limit = self.room().min(self.read_size());
+        let (Some(question), 1..) = (self.scans.question(index), limit) else {
+            return Ok(Read::default());
+        };
+        let read = async {
+            let mut connection = self
+                .outbox
+                .pool()
+                .acquire()
+                .await
+                .map_err(Error::database("taking a connection from the pool"))?;
+            let request = LogRequest {
+                after: question.after,
+                up_to: question.up_to,
+                gaps: &question.gaps,
+                limit,
+                shards: question.shards,
+            };
+            DB::read_log(&mut connection, &self.queries, &request)
+                .await
+                .map_err(Error::database("reading the outbox"))
+        };
+        let rows = self.in_time("reading the outbox", read).await?;
+        let any = !rows.is_empty();
+        let in_order = DB::COMMITS_IN_ID_ORDER;
+        let answer = self.scans.answer(index, &question, rows, limit, in_order);
+        for row in answer.news {
+            self.hold(row);
+        }
+        Ok(Read {
+            news: any,
+            more: answer.more,
+        })
+    }
+
+    /// Learns which transactions may still fill the gaps: after the reads that found them.
+    async fn ask_for_writers(&mut self) -> Result<(), Error> {
+        if !self.scans.has_gaps() {
+            return Ok(());
+        }
+        let ask = async {
+            let mut connection = self
+                .outbox
+                .pool()
+                .acquire()
+                .await
+                .map_err(Error::database("taking a connection from the pool"))?;
+            DB::writers_in_flight(&mut connection, &self.queries)
+                .await
+                .map_err(Error::database("asking for transactions in flight"))
+        };
+        let writers = self
+            .in_time("asking for transactions in flight", ask)
+            .await?;
+        for gaps in self.scans.gaps_mut() {
+            gaps.observe(&writers);
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, row: LogRow) {
+        let Some(epoch) = self.shards.epoch(row.shard) else {
+            return;
+        };
+        if !self.shards.read(row.shard, row.id) {
+            return;
+        }
+        match row.content {
+            LogContent::Message(message) => {
+                let key = Key {
+                    shard: row.shard,
+                    ordering: message.metadata.ordering_key(),
+                };
+                self.lanes.push(
+                    key,
+                    Item {
+                        id: row.id,
+                        epoch,
+                        message: *message,
+                    },
+                );
+            }
+            LogContent::Unreadable(reason) => {
+                // It stays unfinished, so the position never moves past it.
+                tracing::error!(id = row.id, %reason, "a row of the outbox is no message; correct it or delete it, and restart the relay");
+                self.health.degrade(
+                    "an unreadable row",
+                    format!("row {} of the outbox is no message: {reason}", row.id),
+                );
+            }
+            LogContent::NotRead => {}
+        }
+    }
+
+    fn pause(&mut self, news: bool, more: bool) -> Duration {
+        if more || self.scans.can_settle() || self.scans.len() > 1 {
+            self.poll_pause = self.options.poll_min;
+            return Duration::ZERO;
+        }
+        let pause = if news {
+            self.options.poll_min
+        } else {
+            self.poll_pause
+        };
+        self.poll_pause = pause.saturating_mul(2).min(self.options.poll_max);
+        if self.scans.has_gaps() {
+            return pause.min(GAP_PAUSE);
+        }
+        pause
+    }
+}
+
+/// What a read was like.
+#[derive(Debug, Clone, Copy, Default)]
+struct Read {
+    news: bool,
+    more: bool,
+}

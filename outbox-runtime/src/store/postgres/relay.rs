@@ -1,0 +1,279 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions, PgRow, Postgres};
+use sqlx::{AssertSqlSafe, Pool, Row};
+use uuid::Uuid;
+
+use crate::store::stored_message::StoredMessage;
+use crate::store::{
+    JournalEntry, LogContent, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease, ShardSet,
+    Wake, Writers,
+};
+
+/// The relay's SQL of one outbox on PostgreSQL.
+#[derive(Debug)]
+pub struct RelayQueries {
+    /// The log's table, as `regclass` takes it.
+    log: String,
+    read: Arc<str>,
+    writers: Arc<str>,
+    heartbeat: Arc<str>,
+    renew: Arc<str>,
+    claim: Arc<str>,
+    advance: Arc<str>,
+    release: Arc<str>,
+    leave: Arc<str>,
+}
+
+const LOG: &str = "outbox_message";
+
+/// The table's own number names the channel: two outboxes of one database never share it.
+const CHANNEL: &str = "SELECT 'outbox_' || $1::text::regclass::oid::text";
+const NOTIFY: &str = "SELECT pg_notify('outbox_' || $1::text::regclass::oid::text, '')";
+
+impl RelayStore for Postgres {
+    const COMMITS_IN_ID_ORDER: bool = false;
+
+    const NOTIFIES: bool = true;
+
+    type RelayQueries = RelayQueries;
+
+    fn relay_queries(names: &Names) -> RelayQueries {
+        let render = |sql: &str| Arc::from(names.render(sql));
+        RelayQueries {
+            log: names.qualified(LOG),
+            read: render(include_str!("sql/relay_read.sql")),
+            writers: render(include_str!("sql/relay_writers.sql")),
+            heartbeat: render(include_str!("sql/relay_heartbeat.sql")),
+            renew: render(include_str!("sql/relay_renew.sql")),
+            claim: render(include_str!("sql/relay_claim.sql")),
+            advance: render(include_str!("sql/relay_advance.sql")),
+            release: render(include_str!("sql/relay_release.sql")),
+            leave: render(include_str!("sql/relay_leave.sql")),
+        }
+    }
+
+    async fn read_log(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        request: &LogRequest<'_>,
+    ) -> Result<Vec<LogRow>, sqlx::Error> {
+        let (first, last): (Vec<i64>, Vec<i64>) = request.gaps.iter().copied().unzip();
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read)))
+            .bind(request.after)
+            .bind(request.up_to)
+            .bind(first)
+            .bind(last)
+            .bind(as_i64(request.limit))
+            .bind(request.shards.bits())
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(read_row).collect()
+    }
+
+    async fn writers_in_flight(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+    ) -> Result<Writers, sqlx::Error> {
+        let names: Vec<String> = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.writers)))
+            .bind(&queries.log)
+            .fetch_all(connection)
+            .await?;
+        Ok(Writers {
+            in_flight: names.into_iter().collect(),
+        })
+    }
+
+    async fn renew(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+    ) -> Result<Renewal, sqlx::Error> {
+        let others: i64 = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.heartbeat)))
+            .bind(instance)
+            .bind(lease.as_secs_f64())
+            .fetch_one(&mut *connection)
+            .await?;
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.renew)))
+            .bind(instance)
+            .bind(lease.as_secs_f64())
+            .fetch_all(connection)
+            .await?;
+        Ok(Renewal {
+            instances: usize::try_from(others)
+                .unwrap_or_default()
+                .saturating_add(1),
+            owned: read_leases(&rows)?,
+        })
+    }
+
+    async fn claim_shards(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+        most: usize,
+    ) -> Result<Vec<ShardLease>, sqlx::Error> {
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.claim)))
+            .bind(instance)
+            .bind(lease.as_secs_f64())
+            .bind(as_i64(most))
+            .fetch_all(connection)
+            .await?;
+        read_leases(&rows)
+    }
+
+    async fn advance(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+        journal: Option<JournalEntry>,
+    ) -> Result<ShardSet, sqlx::Error> {
+        let (numbers, epochs, positions) = columns(shards);
+        let moved: Vec<i16> = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.advance)))
+            .bind(instance)
+            .bind(numbers)
+            .bind(epochs)
+            .bind(positions)
+            .bind(journal.map(|entry| entry.from))
+            .bind(journal.map(|entry| entry.to))
+            .bind(journal.map(|entry| i32::try_from(entry.messages).unwrap_or(i32::MAX)))
+            .fetch_all(connection)
+            .await?;
+        Ok(moved.into_iter().collect())
+    }
+
+    async fn release(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+    ) -> Result<(), sqlx::Error> {
+        let (numbers, epochs, positions) = columns(shards);
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.release)))
+            .bind(instance)
+            .bind(numbers)
+            .bind(epochs)
+            .bind(positions)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn leave(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.leave)))
+            .bind(instance)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn notify(pool: &Pool<Self>, names: &Names) -> Result<(), sqlx::Error> {
+        sqlx::query(NOTIFY)
+            .bind(names.qualified(LOG))
+            .execute(pool)
+            .await
+            .map(drop)
+    }
+
+    /// The connection is its own: one from the user's pool would be missing there for good.
+    async fn listen(pool: &Pool<Self>, names: &Names, wake: &Wake) -> sqlx::Error {
+        let own = PgPoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_lazy_with((*pool.connect_options()).clone());
+        let error = listen_on(&own, names, wake).await;
+        own.close().await;
+        error
+    }
+}
+
+async fn listen_on(own: &Pool<Postgres>, names: &Names, wake: &Wake) -> sqlx::Error {
+    let connected = async {
+        let channel: String = sqlx::query_scalar(CHANNEL)
+            .bind(names.qualified(LOG))
+            .fetch_one(own)
+            .await?;
+        let mut listener = PgListener::connect_with(own).await?;
+        listener.eager_reconnect(false);
+        listener.listen(&channel).await?;
+        Ok(listener)
+    };
+    let mut listener = match connected.await {
+        Ok(listener) => listener,
+        Err(error) => return error,
+    };
+    loop {
+        wake.signal();
+        match listener.try_recv().await {
+            Ok(Some(_)) => {}
+            // What was sent while the connection was down is lost: the caller connects anew, and
+            // that signals first of all.
+            Ok(None) => return sqlx::Error::WorkerCrashed,
+            Err(error) => return error,
+        }
+    }
+}
+
+fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
+    let id = row.try_get(0)?;
+    let shard: Option<i16> = row.try_get(1)?;
+    if let (Some(shard), false) = (shard, row.try_get(2)?) {
+        return Ok(LogRow {
+            id,
+            shard,
+            content: LogContent::NotRead,
+        });
+    }
+    let stored = StoredMessage {
+        message_id: row.try_get(3)?,
+        event_type: row.try_get(4)?,
+        schema_version: row.try_get(5)?,
+        aggregate_type: row.try_get(6)?,
+        aggregate_id: row.try_get(7)?,
+        sequence: row.try_get(8)?,
+        correlation_id: row.try_get(9)?,
+        causation_id: row.try_get(10)?,
+        producer: row.try_get(11)?,
+        occurred_at: row.try_get(12)?,
+        traceparent: row.try_get(13)?,
+        tracestate: row.try_get(14)?,
+        headers: row.try_get(15)?,
+        payload: row.try_get(16)?,
+    };
+    Ok(LogRow {
+        id,
+        shard: shard.unwrap_or_else(|| stored.shard()),
+        content: stored.into_content(),
+    })
+}
+
+fn read_leases(rows: &[PgRow]) -> Result<Vec<ShardLease>, sqlx::Error> {
+    let lease = |row: &PgRow| {
+        Ok(ShardLease {
+            shard: row.try_get(0)?,
+            epoch: row.try_get(1)?,
+            position: row.try_get(2)?,
+        })
+    };
+    rows.iter().map(lease).collect()
+}
+
+fn columns(shards: &[ShardLease]) -> (Vec<i16>, Vec<i64>, Vec<i64>) {
+    let numbers = shards.iter().map(|lease| lease.shard).collect();
+    let epochs = shards.iter().map(|lease| lease.epoch).collect();
+    let positions = shards.iter().map(|lease| lease.position).collect();
+    (numbers, epochs, positions)
+}
+
+fn as_i64(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

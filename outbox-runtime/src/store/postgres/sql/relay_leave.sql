@@ -1,0 +1,1 @@
+DELETE FROM outbox_relay WHERE instance = $1

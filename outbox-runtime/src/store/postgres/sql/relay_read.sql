@@ -1,0 +1,46 @@
+-- $1 after, $2 up to, $3 and $4 first and last ids of the gaps, $5 limit, $6 shards as bits.
+-- One statement, so one snapshot: the order of what it returns is the order of commits within
+-- each aggregate. Rows of other shards come as a bare id.
+SELECT
+    log.id,
+    log.shard,
+    log.wanted,
+    CASE WHEN log.wanted THEN log.message_id END,
+    CASE WHEN log.wanted THEN log.event_type END,
+    CASE WHEN log.wanted THEN log.schema_version END,
+    CASE WHEN log.wanted THEN log.aggregate_type END,
+    CASE WHEN log.wanted THEN log.aggregate_id END,
+    CASE WHEN log.wanted THEN log.sequence END,
+    CASE WHEN log.wanted THEN log.correlation_id END,
+    CASE WHEN log.wanted THEN log.causation_id END,
+    CASE WHEN log.wanted THEN log.producer END,
+    CASE WHEN log.wanted THEN log.occurred_at END,
+    CASE WHEN log.wanted THEN log.traceparent END,
+    CASE WHEN log.wanted THEN log.tracestate END,
+    CASE WHEN log.wanted THEN log.headers::text END,
+    CASE WHEN log.wanted THEN log.payload::text END
+FROM (
+    SELECT picked.*, picked.shard IS NULL OR ($6::bigint >> picked.shard::integer) & 1 = 1 AS wanted
+    FROM (
+        SELECT in_gap.*
+        FROM unnest($3::bigint[], $4::bigint[]) AS gap (first_id, last_id)
+        CROSS JOIN LATERAL (
+            SELECT *
+            FROM outbox_message AS message
+            WHERE message.id BETWEEN gap.first_id AND gap.last_id
+            ORDER BY message.id
+            LIMIT $5
+        ) AS in_gap
+        UNION ALL
+        (
+            SELECT *
+            FROM outbox_message AS message
+            WHERE message.id > $1 AND message.id <= $2
+            ORDER BY message.id
+            LIMIT $5
+        )
+    ) AS picked
+    ORDER BY picked.id
+    LIMIT $5
+) AS log
+ORDER BY log.id

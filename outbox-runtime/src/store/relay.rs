@@ -1,0 +1,268 @@
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::time::Duration;
+
+use sqlx::{Database, Pool};
+use uuid::Uuid;
+
+use super::stored_message::LogContent;
+use super::{Names, Wake};
+use crate::domain::{SHARDS, Shard};
+
+/// A set of shards, as one bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ShardSet(u64);
+
+impl ShardSet {
+    /// No shard.
+    pub const EMPTY: Self = Self(0);
+
+    /// Adds a shard. One outside 0..64 is left out: the tables refuse it.
+    pub fn insert(&mut self, shard: Shard) {
+        self.0 |= bit(shard);
+    }
+
+    /// Whether the shard is in.
+    pub fn contains(self, shard: Shard) -> bool {
+        self.0 & bit(shard) != 0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those that are not in `other`.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Those that are in, from the lowest.
+    pub fn iter(self) -> impl Iterator<Item = Shard> {
+        (0..64).filter(move |&shard| self.contains(shard))
+    }
+
+    /// The bits, shard 0 lowest, in the form in which databases take integers.
+    pub fn bits(self) -> i64 {
+        i64::from_ne_bytes(self.0.to_ne_bytes())
+    }
+}
+
+impl FromIterator<Shard> for ShardSet {
+    fn from_iter<I: IntoIterator<Item = Shard>>(shards: I) -> Self {
+        let mut set = Self::EMPTY;
+        for shard in shards {
+            set.insert(shard);
+        }
+        set
+    }
+}
+
+fn bit(shard: Shard) -> u64 {
+    u32::try_from(shard)
+        .ok()
+        .filter(|&shard| shard < u32::from(SHARDS))
+        .map_or(0, |shard| 1 << shard)
+}
+
+/// What to read of the log.
+#[derive(Debug)]
+pub struct LogRequest<'a> {
+    /// All rows above this id.
+    pub after: i64,
+    /// And not above this one.
+    pub up_to: i64,
+    /// As well as all rows with these ids, both ends included, which lie at or below `after`.
+    pub gaps: &'a [(i64, i64)],
+    /// At most so many rows, the lowest ids.
+    pub limit: usize,
+    /// Rows of other shards come without their content.
+    pub shards: ShardSet,
+}
+
+/// A row of the log.
+#[derive(Debug)]
+pub struct LogRow {
+    /// Its place in the log.
+    pub id: i64,
+    /// Its shard.
+    pub shard: Shard,
+    /// What is in it, if the shard was asked for.
+    pub content: LogContent,
+}
+
+/// The transactions that may still add rows with ids below those seen so far.
+#[derive(Debug, Clone, Default)]
+pub struct Writers {
+    /// The name of each, never used for two transactions at a time.
+    pub in_flight: BTreeSet<String>,
+}
+
+impl Writers {
+    /// Those that belong to no session: a transaction that is prepared for a two-phase commit can
+    /// take such a name, and its former one is then gone.
+    pub fn prepared(&self) -> impl Iterator<Item = &String> {
+        self.in_flight.iter().filter(|name| Self::is_prepared(name))
+    }
+
+    /// Whether the name is one of a transaction without a session.
+    pub fn is_prepared(name: &str) -> bool {
+        name.starts_with("-1/")
+    }
+}
+
+/// A shard as its row says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardLease {
+    /// The shard.
+    pub shard: Shard,
+    /// Counts the owners, so that a former one is recognised.
+    pub epoch: i64,
+    /// All of the shard up to this id is published.
+    pub position: i64,
+}
+
+/// What an instance learns when it renews its leases.
+#[derive(Debug)]
+pub struct Renewal {
+    /// How many instances are alive, this one included.
+    pub instances: usize,
+    /// The shards that this instance owns.
+    pub owned: Vec<ShardLease>,
+}
+
+/// What was published since the last entry.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalEntry {
+    /// The lowest id.
+    pub from: i64,
+    /// The highest id.
+    pub to: i64,
+    /// How many messages.
+    pub messages: usize,
+}
+
+/// What the relay asks of a database.
+///
+/// Each method is one statement, or one transaction that the caller has begun: a call that is
+/// dropped or fails changes nothing or all, and repeating it is right.
+pub trait RelayStore: Database {
+    /// Whether ids become visible in their order, so that what is missing is missing for good.
+    const COMMITS_IN_ID_ORDER: bool;
+
+    /// The relay's SQL with the names of one outbox filled in.
+    type RelayQueries: Send + Sync + 'static;
+
+    /// Fills in the names.
+    #[doc(hidden)]
+    fn relay_queries(names: &Names) -> Self::RelayQueries;
+
+    /// Reads the log in the order of ids, all of it in one snapshot.
+    #[doc(hidden)]
+    fn read_log(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        request: &LogRequest<'_>,
+    ) -> impl Future<Output = Result<Vec<LogRow>, sqlx::Error>> + Send;
+
+    /// The transactions that have begun to write to the log and have not ended.
+    #[doc(hidden)]
+    fn writers_in_flight(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+    ) -> impl Future<Output = Result<Writers, sqlx::Error>> + Send;
+
+    /// Says that the instance lives, and renews the leases of its shards.
+    #[doc(hidden)]
+    fn renew(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+    ) -> impl Future<Output = Result<Renewal, sqlx::Error>> + Send;
+
+    /// Takes up to `most` shards that nobody owns, or whose owner's lease is over.
+    #[doc(hidden)]
+    fn claim_shards(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<ShardLease>, sqlx::Error>> + Send;
+
+    /// Moves positions forward where the instance still owns the shard in that epoch, says which
+    /// those were, and enters into the journal what was published.
+    #[doc(hidden)]
+    fn advance(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+        journal: Option<JournalEntry>,
+    ) -> impl Future<Output = Result<ShardSet, sqlx::Error>> + Send;
+
+    /// Gives shards up, at the positions given, where the instance still owns them.
+    #[doc(hidden)]
+    fn release(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Takes the instance out of the count.
+    #[doc(hidden)]
+    fn leave(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+        instance: Uuid,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Whether [`notify`](Self::notify) has any effect.
+    const NOTIFIES: bool;
+
+    /// Tells the relays of other processes that there are new rows, where the database can.
+    #[doc(hidden)]
+    fn notify(
+        pool: &Pool<Self>,
+        names: &Names,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Signals `wake` whenever another process [`notify`](Self::notify)s, and once after every
+    /// connect, until the connection breaks. Never returns where the database has no such thing.
+    #[doc(hidden)]
+    fn listen(
+        pool: &Pool<Self>,
+        names: &Names,
+        wake: &Wake,
+    ) -> impl Future<Output = sqlx::Error> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_shards_holds_what_was_put_in() {
+        let set: ShardSet = [0, 5, 63, 64, -1].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63]);
+        assert_eq!(set.len(), 3);
+        assert!(set.bits() < 0, "shard 63 is the sign");
+        let five: ShardSet = [5].into_iter().collect();
+        assert_eq!(set.without(five).with(five), set);
+        assert!(five.without(set).is_empty());
+    }
+}

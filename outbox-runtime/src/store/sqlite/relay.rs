@@ -1,0 +1,254 @@
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Pool, Row};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::store::stored_message::StoredMessage;
+use crate::store::{
+    JournalEntry, LogContent, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease, ShardSet,
+    Wake, Writers,
+};
+
+/// The relay's SQL of one outbox on SQLite.
+#[derive(Debug)]
+pub struct RelayQueries {
+    read: Arc<str>,
+    heartbeat: Arc<str>,
+    bury: Arc<str>,
+    count: Arc<str>,
+    renew: Arc<str>,
+    claim: Arc<str>,
+    advance: Arc<str>,
+    journal: Arc<str>,
+    release: Arc<str>,
+    leave: Arc<str>,
+}
+
+impl RelayStore for Sqlite {
+    /// There is one writer at a time, and `AUTOINCREMENT` counts on from the last commit.
+    const COMMITS_IN_ID_ORDER: bool = true;
+
+    const NOTIFIES: bool = false;
+
+    type RelayQueries = RelayQueries;
+
+    fn relay_queries(names: &Names) -> RelayQueries {
+        let render = |sql: &str| Arc::from(names.render(sql));
+        RelayQueries {
+            read: render(include_str!("sql/relay_read.sql")),
+            heartbeat: render(include_str!("sql/relay_heartbeat.sql")),
+            bury: render(include_str!("sql/relay_bury.sql")),
+            count: render(include_str!("sql/relay_count.sql")),
+            renew: render(include_str!("sql/relay_renew.sql")),
+            claim: render(include_str!("sql/relay_claim.sql")),
+            advance: render(include_str!("sql/relay_advance.sql")),
+            journal: render(include_str!("sql/relay_journal.sql")),
+            release: render(include_str!("sql/relay_release.sql")),
+            leave: render(include_str!("sql/relay_leave.sql")),
+        }
+    }
+
+    async fn read_log(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        request: &LogRequest<'_>,
+    ) -> Result<Vec<LogRow>, sqlx::Error> {
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read)))
+            .bind(request.after)
+            .bind(request.up_to)
+            .bind(as_i64(request.limit))
+            .bind(request.shards.bits())
+            .fetch_all(connection)
+            .await?;
+        rows.iter().map(read_row).collect()
+    }
+
+    async fn writers_in_flight(
+        _connection: &mut SqliteConnection,
+        _queries: &RelayQueries,
+    ) -> Result<Writers, sqlx::Error> {
+        Ok(Writers::default())
+    }
+
+    async fn renew(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+    ) -> Result<Renewal, sqlx::Error> {
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.heartbeat)))
+            .bind(instance)
+            .bind(as_millis(lease))
+            .execute(&mut *connection)
+            .await?;
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.bury)))
+            .execute(&mut *connection)
+            .await?;
+        let instances: i64 = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.count)))
+            .bind(instance)
+            .fetch_one(&mut *connection)
+            .await?;
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.renew)))
+            .bind(instance)
+            .bind(as_millis(lease))
+            .fetch_all(connection)
+            .await?;
+        Ok(Renewal {
+            instances: usize::try_from(instances).unwrap_or(1),
+            owned: read_leases(&rows)?,
+        })
+    }
+
+    async fn claim_shards(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        lease: Duration,
+        most: usize,
+    ) -> Result<Vec<ShardLease>, sqlx::Error> {
+        let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.claim)))
+            .bind(instance)
+            .bind(as_millis(lease))
+            .bind(as_i64(most))
+            .fetch_all(connection)
+            .await?;
+        read_leases(&rows)
+    }
+
+    async fn advance(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+        journal: Option<JournalEntry>,
+    ) -> Result<ShardSet, sqlx::Error> {
+        if let Some(entry) = journal {
+            sqlx::query(AssertSqlSafe(Arc::clone(&queries.journal)))
+                .bind(instance)
+                .bind(entry.from)
+                .bind(entry.to)
+                .bind(as_i64(entry.messages))
+                .execute(&mut *connection)
+                .await?;
+        }
+        let moved: Vec<i16> = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.advance)))
+            .bind(instance)
+            .bind(as_json(shards))
+            .fetch_all(connection)
+            .await?;
+        Ok(moved.into_iter().collect())
+    }
+
+    async fn release(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+        shards: &[ShardLease],
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.release)))
+            .bind(instance)
+            .bind(as_json(shards))
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn leave(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+        instance: Uuid,
+    ) -> Result<(), sqlx::Error> {
+        sqlx::query(AssertSqlSafe(Arc::clone(&queries.leave)))
+            .bind(instance)
+            .execute(connection)
+            .await
+            .map(drop)
+    }
+
+    async fn notify(_pool: &Pool<Self>, _names: &Names) -> Result<(), sqlx::Error> {
+        Ok(())
+    }
+
+    /// SQLite has nothing to listen to: other processes' rows are found by polling.
+    async fn listen(_pool: &Pool<Self>, _names: &Names, _wake: &Wake) -> sqlx::Error {
+        future::pending().await
+    }
+}
+
+fn read_row(row: &SqliteRow) -> Result<LogRow, sqlx::Error> {
+    let id = row.try_get(0)?;
+    let shard: Option<i16> = row.try_get(1)?;
+    let wanted: i64 = row.try_get(2)?;
+    if let (Some(shard), 0) = (shard, wanted) {
+        return Ok(LogRow {
+            id,
+            shard,
+            content: LogContent::NotRead,
+        });
+    }
+    match read_message(row) {
+        Ok(stored) => Ok(LogRow {
+            id,
+            shard: shard.unwrap_or_else(|| stored.shard()),
+            content: stored.into_content(),
+        }),
+        // A column's type is a suggestion to SQLite: a foreign writer can store anything.
+        Err(error) => Ok(LogRow {
+            id,
+            shard: shard.unwrap_or_default(),
+            content: LogContent::Unreadable(error.to_string()),
+        }),
+    }
+}
+
+fn read_message(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
+    let millis: i64 = row.try_get(12)?;
+    Ok(StoredMessage {
+        message_id: row.try_get(3)?,
+        event_type: row.try_get(4)?,
+        schema_version: row.try_get(5)?,
+        aggregate_type: row.try_get(6)?,
+        aggregate_id: row.try_get(7)?,
+        sequence: row.try_get(8)?,
+        correlation_id: row.try_get(9)?,
+        causation_id: row.try_get(10)?,
+        producer: row.try_get(11)?,
+        occurred_at: OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000)
+            .map_err(|error| sqlx::Error::Decode(error.into()))?,
+        traceparent: row.try_get(13)?,
+        tracestate: row.try_get(14)?,
+        headers: row.try_get(15)?,
+        payload: row.try_get(16)?,
+    })
+}
+
+fn read_leases(rows: &[SqliteRow]) -> Result<Vec<ShardLease>, sqlx::Error> {
+    let lease = |row: &SqliteRow| {
+        Ok(ShardLease {
+            shard: row.try_get(0)?,
+            epoch: row.try_get(1)?,
+            position: row.try_get(2)?,
+        })
+    };
+    rows.iter().map(lease).collect()
+}
+
+fn as_json(shards: &[ShardLease]) -> String {
+    let rows: Vec<String> = shards
+        .iter()
+        .map(|lease| format!("[{},{},{}]", lease.shard, lease.epoch, lease.position))
+        .collect();
+    format!("[{}]", rows.join(","))
+}
+
+fn as_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn as_i64(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

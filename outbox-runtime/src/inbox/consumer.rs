@@ -22,7 +22,6 @@ use crate::problem::{self, Problem};
 use crate::store::Backend;
 use crate::unit_of_work::Outbox;
 
-const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// The part of the health that is about the subscription.
 const SUBSCRIPTION: &str = "subscription";
 
@@ -54,7 +53,6 @@ pub struct Consumer<DB: Backend> {
     states: Arc<States>,
     selection: Selection,
     options: ConsumerOptions,
-    deadline: Duration,
     counters: Counters,
     health: HealthHandle,
     subscribed: watch::Sender<bool>,
@@ -89,7 +87,6 @@ impl<DB: Backend> Consumer<DB> {
             states: Arc::default(),
             selection: Selection::all(),
             options: ConsumerOptions::default(),
-            deadline: DEFAULT_DEADLINE,
             counters: Counters::default(),
             health: HealthHandle::default(),
             subscribed: watch::Sender::new(false),
@@ -98,7 +95,7 @@ impl<DB: Backend> Consumer<DB> {
 
     /// Sets the states that handlers extract.
     #[must_use]
-    pub fn states(mut self, states: States) -> Self {
+    pub fn with_states(mut self, states: States) -> Self {
         self.states = Arc::new(states);
         self
     }
@@ -106,32 +103,25 @@ impl<DB: Backend> Consumer<DB> {
     /// Takes only the handlers of consumers whose name `wanted` accepts.
     #[must_use]
     pub fn select_consumers(self, wanted: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.selection(Selection::of(wanted))
+        self.with_selection(Selection::of(wanted))
     }
 
     /// Takes only the selected handlers.
-    pub(crate) fn selection(mut self, selection: Selection) -> Self {
+    pub(crate) fn with_selection(mut self, selection: Selection) -> Self {
         self.selection = selection;
         self
     }
 
     /// Sets the options.
     #[must_use]
-    pub fn options(mut self, options: ConsumerOptions) -> Self {
+    pub fn with_options(mut self, options: ConsumerOptions) -> Self {
         self.options = options;
-        self
-    }
-
-    /// Sets how long handlers may go on after the shutdown signal (30 s unless told).
-    #[must_use]
-    pub fn shutdown_deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
         self
     }
 
     /// Reports to a health that other parts report to as well.
     #[must_use]
-    pub fn report_to(mut self, health: HealthHandle) -> Self {
+    pub fn with_health(mut self, health: HealthHandle) -> Self {
         self.health = health;
         self
     }
@@ -190,7 +180,7 @@ impl<DB: Backend> Consumer<DB> {
                 .await;
             let Some(reason) = reason else {
                 // What is in work is acknowledged over the subscription that is still open.
-                return crew.finish(self.deadline).await;
+                return crew.finish(self.options.shutdown_deadline).await;
             };
             failures += 1;
             warn!(reason, failures, "no subscription; trying again");
@@ -198,7 +188,7 @@ impl<DB: Backend> Consumer<DB> {
             let wait = tokio::time::sleep(self.options.backoff.delay(failures));
             stop.run_until_cancelled(wait).await;
         }
-        crew.finish(self.deadline).await
+        crew.finish(self.options.shutdown_deadline).await
     }
 
     /// Subscribes and takes messages until the consumer stops (`None`) or the subscription breaks.

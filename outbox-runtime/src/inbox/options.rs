@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::backoff::Backoff;
 
 /// What happens to a message that no handler wants.
@@ -34,6 +36,7 @@ pub struct ConsumerOptions {
     pub(super) backoff: Backoff,
     pub(super) on_unhandled: OnUnhandled,
     pub(super) on_unreadable: OnUnreadable,
+    pub(super) shutdown_deadline: Duration,
 }
 
 impl ConsumerOptions {
@@ -45,6 +48,7 @@ impl ConsumerOptions {
             backoff: Backoff::default(),
             on_unhandled: OnUnhandled::default(),
             on_unreadable: OnUnreadable::default(),
+            shutdown_deadline: Duration::from_secs(30),
         }
     }
 
@@ -85,6 +89,14 @@ impl ConsumerOptions {
     #[must_use]
     pub fn on_unreadable(mut self, outcome: OnUnreadable) -> Self {
         self.on_unreadable = outcome;
+        self
+    }
+
+    /// Sets how long handlers may go on after the shutdown signal (30 s unless told; an app sets
+    /// its own).
+    #[must_use]
+    pub fn shutdown_deadline(mut self, deadline: Duration) -> Self {
+        self.shutdown_deadline = deadline;
         self
     }
 }

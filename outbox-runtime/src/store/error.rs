@@ -1,5 +1,14 @@
 use crate::domain::{ContextError, EncodeError, KeyError};
 
+/// The cause of every [`Error::VersionConflict`].
+///
+/// An error of the user's that is `#[error(transparent)]` leaves the wrapped error itself out of
+/// the chain of sources; this one stays in it, so the conflict is recognised all the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, thiserror::Error)]
+#[error("the stored version is another")]
+#[non_exhaustive]
+pub struct ConflictMark;
+
 /// A unit of work or its store failed.
 ///
 /// Nothing of the unit of work is stored when a method of it fails: neither state nor events.
@@ -18,6 +27,9 @@ pub enum Error {
         aggregate_id: String,
         /// The version that was loaded.
         expected_version: i64,
+        /// Marks the conflict in the chain of sources of an error that wraps this one transparently.
+        #[source]
+        mark: ConflictMark,
     },
     /// An added aggregate is stored already.
     #[error("{aggregate_type} {aggregate_id} exists already; load it instead of adding it")]

@@ -21,7 +21,7 @@ pub(crate) mod sqlite;
 
 pub use admin::AdminStore;
 pub use backend::{Backend, Values};
-pub use error::Error;
+pub use error::{ConflictMark, Error};
 pub use inbox::{Claim, InboxStore};
 pub(crate) use mapping::quote;
 pub use mapping::{TableMapping, ValueObject, ValueObjectRow};

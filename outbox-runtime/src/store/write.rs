@@ -4,7 +4,7 @@ use std::future::Future;
 use sqlx::Database;
 
 use super::persist::Change;
-use super::{Backend, Error, TableMapping};
+use super::{Backend, ConflictMark, Error, TableMapping};
 use crate::domain::{MessageId, Shard};
 
 /// One row of an aggregate's table that a commit writes.
@@ -134,6 +134,7 @@ impl RowWrite {
                 aggregate_type,
                 aggregate_id,
                 expected_version: self.expected_version,
+                mark: ConflictMark,
             },
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 
 use super::outbox::Outbox;
-use crate::store::{Backend, Error};
+use crate::store::{Backend, ConflictMark, Error};
 
 /// How often [`Outbox::retry`] tries in all.
 const ATTEMPTS: usize = 10;
@@ -17,7 +17,8 @@ impl<DB: Backend> Outbox<DB> {
     /// exponential backoff and jitter (2 to 200 ms).
     ///
     /// The operation must begin its own unit of work and load its aggregates anew each time. Its
-    /// error may be any type whose [`source`](StdError::source) chain holds the [`Error`].
+    /// error may be any type whose [`source`](StdError::source) chain leads to the [`Error`], also
+    /// transparently.
     ///
     /// ```
     /// # use outbox_runtime::prelude::*;
@@ -58,13 +59,46 @@ impl<DB: Backend> Outbox<DB> {
 pub fn is_version_conflict(error: &(dyn StdError + 'static)) -> bool {
     let mut current = Some(error);
     while let Some(error) = current {
-        if error
-            .downcast_ref::<Error>()
-            .is_some_and(Error::is_version_conflict)
+        if error.is::<ConflictMark>()
+            || error
+                .downcast_ref::<Error>()
+                .is_some_and(Error::is_version_conflict)
         {
             return true;
         }
         current = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Wrapped {
+        #[error(transparent)]
+        Transparent(Error),
+        #[error("it failed")]
+        Sourced(#[source] Error),
+    }
+
+    fn conflict() -> Error {
+        Error::VersionConflict {
+            aggregate_type: "Order",
+            aggregate_id: "7".to_owned(),
+            expected_version: 1,
+            mark: ConflictMark,
+        }
+    }
+
+    #[test]
+    fn a_conflict_is_found_however_it_is_wrapped() {
+        assert!(is_version_conflict(&conflict()));
+        assert!(is_version_conflict(&Wrapped::Transparent(conflict())));
+        assert!(is_version_conflict(&Wrapped::Sourced(conflict())));
+        assert!(!is_version_conflict(&Wrapped::Transparent(
+            Error::MustRollBack
+        )));
+    }
 }

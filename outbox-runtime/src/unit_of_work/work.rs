@@ -4,7 +4,7 @@ use super::outbox::Outbox;
 use super::session::Session;
 use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
-use crate::store::{Backend, Change, Error, Stores};
+use crate::store::{Backend, Change, ConflictMark, Error, Stores};
 
 /// A business transaction: it loads aggregates, stages their changes and events, and commits all
 /// of it or nothing.
@@ -289,6 +289,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
                 aggregate_type: A::TYPE,
                 aggregate_id: aggregate.id().to_string(),
                 expected_version,
+                mark: ConflictMark,
             },
         })
     }

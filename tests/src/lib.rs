@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+pub mod bank;
 mod database;
 mod message;
 #[cfg(feature = "postgres")]

@@ -1,0 +1,22 @@
+//! What a unit of work promises, on both databases.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+#[path = "unit_of_work/atomicity.rs"]
+mod atomicity;
+#[path = "unit_of_work/concurrency.rs"]
+mod concurrency;
+#[path = "unit_of_work/envelopes.rs"]
+mod envelopes;
+#[path = "unit_of_work/persistence.rs"]
+mod persistence;
+#[path = "unit_of_work/round_trips.rs"]
+mod round_trips;
+#[path = "unit_of_work/savepoints.rs"]
+mod savepoints;
+#[path = "unit_of_work/tables.rs"]
+mod tables;

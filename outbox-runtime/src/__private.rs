@@ -71,12 +71,7 @@ pub fn load_mapped<'a, DB: Backend, A: Aggregate>(
         for id in ids {
             bind_id(id, &mut arguments).map_err(sqlx::Error::Encode)?;
         }
-        let suffix = if lock == RowLock::ForUpdate && DB::ROW_LOCKS {
-            " FOR UPDATE"
-        } else {
-            ""
-        };
-        let rows = DB::fetch_all(connection, table.select(ids.len(), suffix), arguments).await?;
+        let rows = DB::fetch_all(connection, DB::select(table, ids.len(), lock), arguments).await?;
         rows.iter().map(read).collect()
     })
 }

@@ -60,7 +60,7 @@ impl<DB: Backend> Transactor<DB> {
         };
         let store = |error| Failure::of_store(&error);
         let mut transaction = self.outbox.begin_write().await.map_err(store)?;
-        let connection = transaction.connection().map_err(store)?;
+        let connection = transaction.connection();
         let is_first = DB::claim(connection, &self.claim_sql, claim)
             .await
             .map_err(store)?;

@@ -230,9 +230,9 @@ pub(super) enum Writing<DB: Backend> {
 }
 
 impl<DB: Backend> Writing<DB> {
-    pub(super) fn connection(&mut self) -> Result<&mut <DB as Database>::Connection, Error> {
+    pub(super) fn connection(&mut self) -> &mut <DB as Database>::Connection {
         match self {
-            Self::Connection(connection) => Ok(connection),
+            Self::Connection(connection) => connection,
             Self::Turn(transaction) => transaction.connection(),
         }
     }

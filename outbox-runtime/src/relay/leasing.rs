@@ -45,14 +45,14 @@ impl<DB: Backend> Engine<DB> {
     async fn renew_and_claim(&self) -> Result<(Renewal, Vec<ShardLease>), Error> {
         let lease = self.options.lease;
         let mut writing = self.writing().await?;
-        let renewal = DB::renew(writing.connection()?, &self.queries, self.instance, lease)
+        let renewal = DB::renew(writing.connection(), &self.queries, self.instance, lease)
             .await
             .map_err(Error::database("renewing the relay's leases"))?;
         let wanted = fair_share(renewal.instances).saturating_sub(renewal.owned.len());
         let mut claimed = Vec::new();
         if wanted > 0 {
             claimed = DB::claim_shards(
-                writing.connection()?,
+                writing.connection(),
                 &self.queries,
                 self.instance,
                 lease,
@@ -88,10 +88,10 @@ impl<DB: Backend> Engine<DB> {
         self.advance(true).await?;
         let leases = self.shards.leases(self.shards.all());
         let mut writing = self.writing().await?;
-        DB::release(writing.connection()?, &self.queries, self.instance, &leases)
+        DB::release(writing.connection(), &self.queries, self.instance, &leases)
             .await
             .map_err(Error::database("giving up the relay's leases"))?;
-        DB::leave(writing.connection()?, &self.queries, self.instance)
+        DB::leave(writing.connection(), &self.queries, self.instance)
             .await
             .map_err(Error::database("signing the relay off"))?;
         writing.finish().await

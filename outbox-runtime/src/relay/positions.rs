@@ -45,7 +45,7 @@ impl<DB: Backend> Engine<DB> {
         }
         let release = async {
             let mut writing = self.writing().await?;
-            DB::release(writing.connection()?, &self.queries, self.instance, &leases)
+            DB::release(writing.connection(), &self.queries, self.instance, &leases)
                 .await
                 .map_err(Error::database("giving up shards of the relay"))?;
             writing.finish().await
@@ -70,7 +70,7 @@ impl<DB: Backend> Engine<DB> {
         let store = async {
             let mut writing = self.writing().await?;
             let moved = DB::advance(
-                writing.connection()?,
+                writing.connection(),
                 &self.queries,
                 self.instance,
                 &positions,

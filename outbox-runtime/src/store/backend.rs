@@ -5,7 +5,9 @@ use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
-use super::{AdminStore, InboxStore, MigrationStore, Names, RelayStore, WriteStore};
+use super::{
+    AdminStore, InboxStore, MigrationStore, Names, RelayStore, RowLock, TableMapping, WriteStore,
+};
 
 /// A database on which units of work, outbox and inbox can live.
 ///
@@ -51,9 +53,11 @@ pub trait Backend:
 /// What the expansion of `#[aggregate]` calls; it spares generated code the bounds that sqlx needs
 /// on each concrete database.
 pub trait Values: Database {
-    /// Whether `SELECT ... FOR UPDATE` exists; without it, a lock is the write transaction itself.
+    /// The query for `ids` rows by their ids: the id, the other columns in order, the version.
+    ///
+    /// Without row locks, a lock is the write transaction itself.
     #[doc(hidden)]
-    const ROW_LOCKS: bool;
+    fn select(table: &TableMapping, ids: usize, lock: RowLock) -> String;
 
     /// Whether only one transaction can write at a time; an outbox then queues its writers fairly
     /// instead of letting them time out on the file's lock.

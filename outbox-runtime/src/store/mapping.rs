@@ -84,24 +84,6 @@ impl TableMapping {
             None => quote(&self.table),
         }
     }
-
-    /// Selects id, the other columns and the version of `ids` rows by their ids.
-    pub(crate) fn select(&self, ids: usize, suffix: &str) -> String {
-        let mut sql = format!("SELECT {}, ", quote(&self.id));
-        for column in &self.others {
-            sql.push_str(&quote(column));
-            sql.push_str(", ");
-        }
-        let places: Vec<_> = (1..=ids).map(|n| format!("${n}")).collect();
-        sql.push_str(&format!(
-            "{} FROM {} WHERE {} IN ({}){suffix}",
-            quote(&self.version),
-            self.quoted_table(),
-            quote(&self.id),
-            places.join(", "),
-        ));
-        sql
-    }
 }
 
 /// An identifier as SQL quotes it.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Pool;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::notices::Notices;
 use super::session::{Session, WriteTransaction};
@@ -45,7 +45,7 @@ pub(crate) struct Inner<DB: Backend> {
     pub(super) notices: Option<Notices>,
     /// One permit on a single-writer database: its writers wait here, in order, instead of
     /// failing when the file's lock does not come free in time.
-    writer: Semaphore,
+    writer: Arc<Semaphore>,
 }
 
 /// Sets up an [`Outbox`] with a schema or a prefix of its own.
@@ -86,7 +86,7 @@ impl<DB: Backend> Outbox<DB> {
                 names,
                 wake: Wake::default(),
                 notices: (notify && DB::NOTIFIES).then(Notices::default),
-                writer: Semaphore::new(1),
+                writer: Arc::new(Semaphore::new(1)),
             }),
         }
     }
@@ -191,31 +191,23 @@ impl<DB: Backend> Outbox<DB> {
 
     /// Begins a write transaction, in turn where the database has one writer.
     pub(crate) async fn begin_write(&self) -> Result<WriteTransaction<DB>, Error> {
-        let permit = self.writer().await?;
+        let turn = self.turn().await?;
         let transaction = DB::begin(&self.inner.pool)
             .await
             .map_err(Error::database("beginning a transaction"))?;
-        Ok(WriteTransaction::new(transaction, self.clone(), permit))
+        Ok(WriteTransaction::new(transaction, turn))
     }
 
-    async fn writer(&self) -> Result<bool, Error> {
+    async fn turn(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
         if !DB::SINGLE_WRITER {
-            return Ok(false);
+            return Ok(None);
         }
-        let turn = tokio::time::timeout(WRITER_WAIT, self.inner.writer.acquire()).await;
-        // The semaphore is never closed.
-        turn.ok()
-            .and_then(Result::ok)
-            .map(SemaphorePermit::forget)
-            .map(|()| true)
-            .ok_or(Error::Busy {
-                seconds: WRITER_WAIT.as_secs(),
-            })
-    }
-
-    /// Gives the turn to the next writer.
-    pub(crate) fn release_writer(&self) {
-        self.inner.writer.add_permits(1);
+        let turn = Arc::clone(&self.inner.writer).acquire_owned();
+        let turn = tokio::time::timeout(WRITER_WAIT, turn).await;
+        // The semaphore is never closed, so the wait ends by a turn or by its limit.
+        turn.ok().and_then(Result::ok).map(Some).ok_or(Error::Busy {
+            seconds: WRITER_WAIT.as_secs(),
+        })
     }
 }
 

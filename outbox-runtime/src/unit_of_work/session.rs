@@ -2,6 +2,7 @@ use std::ops::DerefMut;
 
 use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::outbox::Outbox;
 use crate::store::{Backend, Error};
@@ -20,60 +21,38 @@ pub(crate) enum Session<'a, DB: Backend> {
 
 /// A transaction that writes, with the turn among the writers where the database has only one.
 pub(crate) struct WriteTransaction<DB: Backend> {
-    // Dropped before the turn is given on, so that the next writer finds the file's lock free
-    // as soon as the pool has rolled back.
-    transaction: Option<Transaction<'static, DB>>,
-    outbox: Outbox<DB>,
-    has_turn: bool,
+    // Fields drop in order: the turn is given on when the transaction is over.
+    transaction: Transaction<'static, DB>,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl<DB: Backend> WriteTransaction<DB> {
     pub(crate) fn new(
         transaction: Transaction<'static, DB>,
-        outbox: Outbox<DB>,
-        has_turn: bool,
+        turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
         Self {
-            transaction: Some(transaction),
-            outbox,
-            has_turn,
+            transaction,
+            _turn: turn,
         }
     }
 
-    pub(crate) fn connection(&mut self) -> Result<&mut DB::Connection, Error> {
+    pub(crate) fn connection(&mut self) -> &mut DB::Connection {
+        &mut self.transaction
+    }
+
+    pub(crate) async fn commit(self) -> Result<(), Error> {
         self.transaction
-            .as_mut()
-            .map(DerefMut::deref_mut)
-            .ok_or(Error::MustRollBack)
+            .commit()
+            .await
+            .map_err(Error::database("committing"))
     }
 
-    pub(crate) async fn commit(mut self) -> Result<(), Error> {
-        match self.transaction.take() {
-            Some(transaction) => transaction
-                .commit()
-                .await
-                .map_err(Error::database("committing")),
-            None => Err(Error::MustRollBack),
-        }
-    }
-
-    pub(crate) async fn rollback(mut self) -> Result<(), Error> {
-        match self.transaction.take() {
-            Some(transaction) => transaction
-                .rollback()
-                .await
-                .map_err(Error::database("rolling back")),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<DB: Backend> Drop for WriteTransaction<DB> {
-    fn drop(&mut self) {
-        drop(self.transaction.take());
-        if self.has_turn {
-            self.outbox.release_writer();
-        }
+    pub(crate) async fn rollback(self) -> Result<(), Error> {
+        self.transaction
+            .rollback()
+            .await
+            .map_err(Error::database("rolling back"))
     }
 }
 
@@ -116,7 +95,7 @@ impl<DB: Backend> Session<'_, DB> {
         match self {
             Self::Idle => Err(Error::MustRollBack),
             Self::Reading(connection) => Ok(connection.deref_mut()),
-            Self::Transaction(transaction) => transaction.connection(),
+            Self::Transaction(transaction) => Ok(transaction.connection()),
             Self::Joined(connection) => Ok(connection),
         }
     }

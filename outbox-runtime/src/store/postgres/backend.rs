@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
 
 use crate::store::backend::sealed::Sealed;
-use crate::store::{Backend, Names, Values};
+use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 
 /// The SQL of one outbox on PostgreSQL.
 #[derive(Debug)]
@@ -42,8 +42,28 @@ impl Backend for Postgres {
 }
 
 impl Values for Postgres {
-    const ROW_LOCKS: bool = true;
     const SINGLE_WRITER: bool = false;
+
+    fn select(table: &TableMapping, ids: usize, lock: RowLock) -> String {
+        let columns: Vec<_> = [table.id()]
+            .into_iter()
+            .chain(table.others().iter().map(String::as_str))
+            .chain([table.version()])
+            .map(quote)
+            .collect();
+        let places: Vec<_> = (1..=ids).map(|n| format!("${n}")).collect();
+        format!(
+            "SELECT {} FROM {} WHERE {} IN ({}){}",
+            columns.join(", "),
+            table.quoted_table(),
+            quote(table.id()),
+            places.join(", "),
+            match lock {
+                RowLock::None => "",
+                RowLock::ForUpdate => " FOR UPDATE",
+            },
+        )
+    }
 
     fn add_i64(arguments: &mut PgArguments, value: i64) -> Result<(), BoxDynError> {
         arguments.add(value)

@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
 
 use crate::store::backend::sealed::Sealed;
-use crate::store::{Backend, Names, Values};
+use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 
 /// The SQL of one outbox on SQLite.
 #[derive(Debug)]
@@ -45,8 +45,24 @@ impl Backend for Sqlite {
 }
 
 impl Values for Sqlite {
-    const ROW_LOCKS: bool = false;
     const SINGLE_WRITER: bool = true;
+
+    fn select(table: &TableMapping, ids: usize, _lock: RowLock) -> String {
+        let columns: Vec<_> = [table.id()]
+            .into_iter()
+            .chain(table.others().iter().map(String::as_str))
+            .chain([table.version()])
+            .map(quote)
+            .collect();
+        let places: Vec<_> = (1..=ids).map(|n| format!("${n}")).collect();
+        format!(
+            "SELECT {} FROM {} WHERE {} IN ({})",
+            columns.join(", "),
+            table.quoted_table(),
+            quote(table.id()),
+            places.join(", "),
+        )
+    }
 
     fn add_i64(arguments: &mut SqliteArguments, value: i64) -> Result<(), BoxDynError> {
         arguments.add(value)

@@ -9,22 +9,28 @@
 
 pub mod bank;
 mod database;
+mod foreign_writer;
 mod message;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod postman;
+mod recording_publisher;
 #[cfg(feature = "postgres")]
 mod round_trips;
+mod running_relay;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use database::{Fixture, TestDatabase};
+pub use foreign_writer::insert_events;
 pub use message::message;
 #[cfg(feature = "postgres")]
 pub use postgres::postgres;
 pub use postman::{Answer, Postman};
+pub use recording_publisher::RecordingPublisher;
 #[cfg(feature = "postgres")]
 pub use round_trips::RoundTrips;
+pub use running_relay::{RunningRelay, quick};
 #[cfg(feature = "sqlite")]
 pub use sqlite::sqlite;
 

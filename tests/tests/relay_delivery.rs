@@ -1,0 +1,302 @@
+//! What the relay promises when the broker, not the database, is in trouble.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outbox_runtime::broker::PublishError;
+use outbox_tests::{
+    Fixture, RecordingPublisher, RunningRelay, TestDatabase, insert_events, on_both_databases,
+    quick,
+};
+
+on_both_databases!(
+    carries_what_is_committed_and_writes_down_how_far_it_came,
+    keeps_exactly_what_the_broker_refuses,
+    repeats_what_was_not_confirmed,
+    holds_back_only_the_aggregate_of_a_poison_message,
+    starts_without_a_broker_and_drains_by_itself,
+    survives_a_publisher_that_panics,
+    drains_a_backlog_larger_than_its_memory,
+    starts_before_the_tables_exist,
+    stops_at_a_row_that_is_no_message,
+    retries_after_a_crash_what_was_not_written_down,
+);
+
+async fn eventually<DB: TestDatabase>(fixture: &Fixture<DB>, sql: &str, expected: i64) {
+    let reached = async {
+        while fixture.number(sql).await != expected {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    if tokio::time::timeout(Duration::from_secs(30), reached)
+        .await
+        .is_err()
+    {
+        panic!("{sql} is {}, not {expected}", fixture.number(sql).await);
+    }
+}
+
+async fn carries_what_is_committed_and_writes_down_how_far_it_came<DB: TestDatabase>(
+    fixture: Fixture<DB>,
+) {
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    for aggregate in ["a", "b", "c"] {
+        fixture.run_sql(&insert_events(aggregate, 1..=20)).await;
+    }
+    publisher.wait_for(60).await;
+    relay.stop().await;
+    publisher.assert_complete(3, 20);
+    let message = &publisher.taken()[0];
+    assert_eq!(message.payload, r#"{"n":1}"#);
+    assert_eq!(
+        message.metadata.correlation_id,
+        message.metadata.message_id.to_string()
+    );
+    assert_eq!(
+        fixture
+            .number("SELECT min(position) FROM outbox_shard")
+            .await,
+        60
+    );
+    let owned = "SELECT count(*) FROM outbox_shard WHERE owner IS NOT NULL";
+    assert_eq!(fixture.number(owned).await, 0);
+    assert_eq!(fixture.number("SELECT count(*) FROM outbox_relay").await, 0);
+    let journal = "SELECT CAST(sum(messages) AS bigint) FROM outbox_journal";
+    assert_eq!(fixture.number(journal).await, 60);
+    // A second run has nothing to repeat.
+    let again = RunningRelay::start(&fixture.outbox, &publisher);
+    fixture.run_sql(&insert_events("d", 1..=1)).await;
+    publisher.wait_for(61).await;
+    again.stop().await;
+    assert_eq!(publisher.taken().len(), 61);
+}
+
+async fn keeps_exactly_what_the_broker_refuses<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    publisher.judge(|message| {
+        let aggregate = message.metadata.aggregate.as_ref().unwrap();
+        if aggregate.aggregate_id == "bad" && aggregate.sequence >= 3 {
+            return Err(PublishError::permanent("refused"));
+        }
+        Ok(())
+    });
+    for sequence in 1..=6 {
+        fixture.run_sql(&insert_events("good", [sequence])).await;
+        fixture.run_sql(&insert_events("bad", [sequence])).await;
+    }
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(8).await;
+    relay.stop().await;
+    let sequences = publisher.sequences();
+    assert_eq!(
+        (sequences["good"].len(), &sequences["bad"][..]),
+        (6, &[1, 2][..])
+    );
+    // bad 3 has id 6.
+    assert_eq!(
+        fixture
+            .number("SELECT min(position) FROM outbox_shard")
+            .await,
+        5
+    );
+    publisher.accept();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(12).await;
+    relay.stop().await;
+    publisher.assert_complete(2, 6);
+    assert_eq!(
+        publisher.taken().len(),
+        12,
+        "what was taken is not repeated"
+    );
+}
+
+async fn repeats_what_was_not_confirmed<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    // Each message's first answer is lost.
+    let offered: Mutex<HashSet<String>> = Mutex::default();
+    publisher.judge(move |message| {
+        let id = message.metadata.message_id.to_string();
+        if offered.lock().unwrap().insert(id) {
+            return Err(PublishError::transient("the answer was lost"));
+        }
+        Ok(())
+    });
+    for aggregate in 0..10 {
+        fixture
+            .run_sql(&insert_events(&format!("a{aggregate}"), 1..=10))
+            .await;
+    }
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(100).await;
+    relay.health.wait_for(|health| health.is_healthy()).await;
+    relay.stop().await;
+    publisher.assert_complete(10, 10);
+    assert_eq!(
+        fixture
+            .number("SELECT min(position) FROM outbox_shard")
+            .await,
+        100
+    );
+}
+
+async fn holds_back_only_the_aggregate_of_a_poison_message<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    publisher.judge(|message| {
+        let aggregate = message.metadata.aggregate.as_ref().unwrap();
+        if aggregate.aggregate_id == "poison" && aggregate.sequence == 1 {
+            return Err(PublishError::permanent("too large for password=hunter2"));
+        }
+        Ok(())
+    });
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    fixture.run_sql(&insert_events("poison", 1..=5)).await;
+    for aggregate in 0..20 {
+        fixture
+            .run_sql(&insert_events(&format!("a{aggregate}"), 1..=10))
+            .await;
+    }
+    publisher.wait_for(200).await;
+    relay.health.wait_for(|health| !health.is_healthy()).await;
+    let sequences = publisher.sequences();
+    assert_eq!(sequences.get("poison"), None);
+    assert_eq!(sequences.len(), 20);
+    assert_eq!(
+        fixture
+            .number("SELECT min(position) FROM outbox_shard")
+            .await,
+        0
+    );
+    publisher.accept();
+    publisher.wait_for(205).await;
+    relay.health.wait_for(|health| health.is_healthy()).await;
+    relay.stop().await;
+    assert_eq!(publisher.sequences()["poison"], [1, 2, 3, 4, 5]);
+    assert_eq!(publisher.taken().len(), 205);
+}
+
+async fn starts_without_a_broker_and_drains_by_itself<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    publisher.go_down();
+    // The backoff is long: only the first success can bring the others back soon.
+    let patient = quick().backoff(outbox_runtime::backoff::Backoff::new(
+        Duration::from_millis(500),
+        Duration::from_secs(600),
+    ));
+    for aggregate in 0..50 {
+        fixture
+            .run_sql(&insert_events(&format!("a{aggregate}"), 1..=4))
+            .await;
+    }
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, patient);
+    relay.health.wait_for(|health| !health.is_healthy()).await;
+    fixture.run_sql(&insert_events("late", 1..=4)).await;
+    publisher.accept();
+    publisher.wait_for(204).await;
+    relay.health.wait_for(|health| health.is_healthy()).await;
+    relay.stop().await;
+    publisher.assert_complete(51, 4);
+}
+
+async fn survives_a_publisher_that_panics<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    let panics = AtomicBool::new(true);
+    publisher.judge(move |_| {
+        assert!(!panics.swap(false, Ordering::SeqCst), "on purpose");
+        Ok(())
+    });
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    fixture.run_sql(&insert_events("a", 1..=5)).await;
+    // The panic poisoned the publisher's own lock.
+    relay.health.wait_for(|health| !health.is_healthy()).await;
+    relay.stop().await;
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(5).await;
+    relay.stop().await;
+    publisher.assert_complete(1, 5);
+}
+
+async fn drains_a_backlog_larger_than_its_memory<DB: TestDatabase>(fixture: Fixture<DB>) {
+    for aggregate in 0..40 {
+        fixture
+            .run_sql(&insert_events(&format!("a{aggregate}"), 1..=500))
+            .await;
+    }
+    let publisher = RecordingPublisher::new();
+    let options = quick().batch_size(50).max_in_flight(4).max_held(200);
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
+    publisher.wait_for(20_000).await;
+    relay.stop().await;
+    publisher.assert_complete(40, 500);
+    assert_eq!(publisher.taken().len(), 20_000);
+}
+
+async fn starts_before_the_tables_exist<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let names = outbox_runtime::Outbox::builder("test", fixture.pool.clone()).prefix("late_");
+    let outbox = names.build().unwrap();
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&outbox, &publisher);
+    let health = relay.health.wait_for(|health| !health.is_healthy()).await;
+    assert!(health.to_string().contains("leases"), "{health}");
+    outbox.migrate().await.unwrap();
+    let insert = insert_events("a", 1..=3).replace("outbox_message", "late_outbox_message");
+    fixture.run_sql(&insert).await;
+    publisher.wait_for(3).await;
+    relay.health.wait_for(|health| health.is_healthy()).await;
+    relay.stop().await;
+}
+
+async fn stops_at_a_row_that_is_no_message<DB: TestDatabase>(fixture: Fixture<DB>) {
+    fixture.run_sql(&insert_events("a", 1..=2)).await;
+    let bad =
+        "INSERT INTO outbox_message (event_type, headers, payload) VALUES ('Bad', '[1]', '{}')";
+    fixture.run_sql(bad).await;
+    fixture.run_sql(&insert_events("a", 3..=4)).await;
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(4).await;
+    let health = relay.health.wait_for(|health| !health.is_healthy()).await;
+    assert!(health.to_string().contains("row 3"), "{health}");
+    relay.stop().await;
+    assert_eq!(
+        fixture
+            .number("SELECT min(position) FROM outbox_shard")
+            .await,
+        2
+    );
+}
+
+async fn retries_after_a_crash_what_was_not_written_down<DB: TestDatabase>(fixture: Fixture<DB>) {
+    for aggregate in 0..20 {
+        fixture
+            .run_sql(&insert_events(&format!("a{aggregate}"), 1..=50))
+            .await;
+    }
+    let publisher = RecordingPublisher::with_delay(Duration::from_millis(3));
+    let options = || {
+        quick()
+            .batch_size(20)
+            .max_in_flight(3)
+            .lease(Duration::from_millis(300))
+    };
+    for crash in 1..=5 {
+        let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options());
+        publisher.wait_for(crash * 100).await;
+        relay.crash().await;
+    }
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options());
+    publisher.wait_for(1000).await;
+    relay.stop().await;
+    publisher.assert_complete(20, 50);
+    eventually(&fixture, "SELECT min(position) FROM outbox_shard", 1000).await;
+}

@@ -41,7 +41,10 @@ struct Lane {
 }
 
 /// What became of a delivery.
-#[expect(clippy::large_enum_variant, reason = "it lives only until it is matched")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives only until it is matched"
+)]
 pub(super) enum Taken {
     /// Its lane was free: the caller works on the job and then on those that follow.
     First(Job, OpenLane),

@@ -100,6 +100,11 @@ pub enum Error {
         "an earlier step of this unit of work failed; drop it or roll it back, and begin a new one"
     )]
     MustRollBack,
+    /// A connection without a transaction was to be joined.
+    #[error(
+        "the connection has no transaction open; begin one on it (`pool.begin()`) and join that"
+    )]
+    NotInTransaction,
     /// A savepoint was released or rolled back before, or belongs to another unit of work.
     #[error("the savepoint is no longer open; take a new one")]
     SavepointClosed,

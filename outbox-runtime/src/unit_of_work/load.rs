@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use super::work::UnitOfWork;
 use crate::domain::Aggregate;
 use crate::store::{Backend, Error, RowLock, Stores};
@@ -68,6 +70,8 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
 
     /// Loads several aggregates that must all exist, in the order of `ids`, with one query.
     ///
+    /// The ids must be distinct: an aggregate is handed out once.
+    ///
     /// # Errors
     /// [`Error::NotFound`] for the first that does not exist, [`Error::Database`] when the load fails.
     ///
@@ -77,22 +81,16 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
     where
         DB: Stores<A>,
     {
-        let mut found: Vec<Option<A>> = self
+        let mut found: HashMap<String, A> = self
             .load(ids, RowLock::None)
             .await?
             .into_iter()
-            .map(Some)
+            .map(|aggregate: A| (aggregate.id().to_string(), aggregate))
             .collect();
         ids.iter()
             .map(|id| {
-                let wanted = id.to_string();
                 found
-                    .iter_mut()
-                    .find(|slot| {
-                        slot.as_ref()
-                            .is_some_and(|aggregate| aggregate.id().to_string() == wanted)
-                    })
-                    .and_then(Option::take)
+                    .remove(&id.to_string())
                     .ok_or_else(|| not_found::<A>(id))
             })
             .collect()

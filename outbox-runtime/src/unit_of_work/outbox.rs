@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Pool;
+use sqlx::{Connection, Pool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::notices::Notices;
@@ -160,10 +160,13 @@ impl<DB: Backend> Outbox<DB> {
     /// Begins a unit of work inside a transaction of yours: its commit writes the aggregates and
     /// events and leaves the transaction's end to you.
     ///
-    /// Call [`wake`](Self::wake) after your own commit to have the events relayed at once.
+    /// Call [`wake`](Self::wake) after your own commit to have the events relayed at once. What the
+    /// unit of work has written when it is dropped stays in your transaction, changes and events
+    /// together; so roll yours back after a failure.
     ///
     /// # Errors
-    /// [`Error::Context`] when the context can't travel in an envelope.
+    /// [`Error::Context`] when the context can't travel in an envelope, [`Error::NotInTransaction`]
+    /// when the connection has no transaction open.
     ///
     /// # Cancel safety
     /// It awaits nothing that could be lost.
@@ -173,6 +176,9 @@ impl<DB: Backend> Outbox<DB> {
         context: MessageContext,
     ) -> Result<UnitOfWork<'a, DB>, Error> {
         context.check()?;
+        if !connection.is_in_transaction() {
+            return Err(Error::NotInTransaction);
+        }
         Ok(UnitOfWork::new(
             self.clone(),
             Session::Joined(connection),

@@ -37,10 +37,6 @@ impl<DB: Backend> Stage<DB> {
         self.rows.contains(&(A::TYPE, id.to_owned()))
     }
 
-    pub(crate) fn has_rows(&self) -> bool {
-        !self.batch.rows.is_empty()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }

@@ -56,6 +56,8 @@ pub struct UnitOfWork<'a, DB: Backend> {
     pub(super) next_savepoint: u32,
     /// A step failed or was cancelled midway.
     pub(super) broken: bool,
+    /// The transaction is the user's.
+    is_joined: bool,
     /// The user had the connection since our last statement on it.
     lent: bool,
 }
@@ -68,6 +70,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     ) -> Self {
         Self {
             stage: Stage::new(outbox.service(), &context),
+            is_joined: matches!(session, Session::Joined(_)),
             lent: matches!(session, Session::Joined(_)),
             outbox,
             session,
@@ -195,7 +198,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         self.enter()?;
         self.stage.check_saved()?;
         let raised = self.stage.events() > 0;
-        let joined = matches!(self.session, Session::Joined(_));
         if !self.stage.is_empty() {
             let batch = self.stage.take();
             let connection = if DB::ONE_STATEMENT && !self.session.in_transaction() {
@@ -216,7 +218,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         {
             transaction.commit().await?;
         }
-        if raised && !joined {
+        if raised && !self.is_joined {
             self.outbox.wake();
         }
         Ok(())
@@ -260,6 +262,9 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
                 .await?;
         }
         self.broken = false;
+        if self.is_joined && !mapped {
+            self.flush().await?;
+        }
         Ok(())
     }
 
@@ -298,9 +303,14 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         self.enter()?;
         let connection = self.session.writer(&self.outbox).await?;
-        if self.stage.has_rows() {
-            let rows = self.stage.take_rows();
-            DB::write(connection, &self.outbox.inner.queries, rows).await?;
+        let batch = if self.is_joined {
+            // The transaction's end is the user's: no change may be in it without its events.
+            self.stage.take()
+        } else {
+            self.stage.take_rows()
+        };
+        if !batch.is_empty() {
+            DB::write(connection, &self.outbox.inner.queries, batch).await?;
         }
         self.broken = false;
         Ok(())

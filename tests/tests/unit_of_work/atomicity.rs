@@ -15,6 +15,7 @@ on_both_databases!(
     sql_of_the_user_is_in_the_same_transaction,
     a_removed_aggregate_sends_its_last_event,
     a_joined_transaction_decides,
+    a_joined_transaction_never_has_a_change_without_its_event,
     an_added_aggregate_can_be_saved_again_in_the_same_unit,
 );
 
@@ -239,6 +240,36 @@ async fn a_joined_transaction_decides<DB: BankDb>(fixture: Fixture<DB>) {
         }
         assert_eq!(fixture.events().await, i64::from(keep));
     }
+}
+
+/// The user may commit after a unit of work that was given up halfway.
+async fn a_joined_transaction_never_has_a_change_without_its_event<DB: BankDb>(
+    fixture: Fixture<DB>,
+) {
+    fixture.run_sql(SCHEMA).await;
+    let mut transaction = fixture.pool.begin().await.unwrap();
+    let mut uow = fixture
+        .outbox
+        .join(&mut transaction, MessageContext::new())
+        .await
+        .unwrap();
+    uow.add(&mut Account::open("a")).await.unwrap();
+    uow.connection().await.unwrap();
+    uow.add(&mut Account::open("b")).await.unwrap();
+    drop(uow);
+    transaction.commit().await.unwrap();
+    let stored = fixture.texts("SELECT id FROM account").await;
+    let told = fixture
+        .texts("SELECT aggregate_id FROM outbox_message")
+        .await;
+    assert_eq!((stored, told), (vec!["a".to_owned()], vec!["a".to_owned()]));
+
+    let mut connection = fixture.pool.acquire().await.unwrap();
+    let refused = fixture
+        .outbox
+        .join(&mut connection, MessageContext::new())
+        .await;
+    assert!(matches!(refused, Err(Error::NotInTransaction)));
 }
 
 async fn an_added_aggregate_can_be_saved_again_in_the_same_unit<DB: BankDb>(fixture: Fixture<DB>) {

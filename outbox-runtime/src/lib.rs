@@ -15,6 +15,7 @@
 
 #[doc(hidden)]
 pub mod __private;
+pub mod app;
 pub mod backoff;
 pub mod broker;
 pub mod domain;
@@ -27,6 +28,7 @@ pub mod relay;
 pub mod store;
 mod unit_of_work;
 
+pub use app::{App, AppError};
 pub use domain::{
     Aggregate, AggregateRef, AggregateRoot, ContextError, DecodeError, DomainEvent, EncodeError,
     Envelope, KeyWriter, Message, MessageContext, MessageId, Metadata, Raises,

@@ -1,5 +1,7 @@
 //! What most modules of a service need: `use outbox_runtime::prelude::*;`.
 
+pub use crate::app::App;
+pub use crate::broker::InProcessBroker;
 pub use crate::domain::{
     Aggregate, AggregateRoot, DomainEvent, Envelope, MessageContext, Metadata, Raises,
 };

@@ -61,6 +61,7 @@ impl<DB: Backend> Engine<DB> {
                 rest,
                 error,
             } = one;
+            self.counters.published(taken.len());
             for &(id, epoch) in &taken {
                 self.shards.end(key.shard, epoch, id, true);
             }

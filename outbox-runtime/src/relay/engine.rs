@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::chore::Chore;
+use super::counters::Counters;
 use super::lanes::Lanes;
 use super::options::RelayOptions;
 use super::publishing::{Item, Key, Published};
@@ -29,6 +30,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) publisher: Arc<dyn Publisher>,
     pub(super) options: RelayOptions,
     pub(super) health: HealthHandle,
+    pub(super) counters: Counters,
     pub(super) instance: Uuid,
 
     pub(super) shards: Shards,
@@ -58,6 +60,7 @@ impl<DB: Backend> Engine<DB> {
         publisher: Arc<dyn Publisher>,
         options: RelayOptions,
         health: HealthHandle,
+        counters: Counters,
         notices: &Wake,
     ) -> Self {
         let now = Instant::now();
@@ -70,6 +73,7 @@ impl<DB: Backend> Engine<DB> {
             poll_pause: options.poll_min,
             options,
             health,
+            counters,
             instance: Uuid::now_v7(),
             shards: Shards::default(),
             scans: Scans::default(),

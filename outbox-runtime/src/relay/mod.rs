@@ -55,6 +55,7 @@
 //! published that the publisher did not confirm.
 
 mod chore;
+mod counters;
 mod dispatching;
 mod engine;
 mod gaps;
@@ -76,6 +77,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::counters::Counters;
 use self::engine::Engine;
 use crate::backoff::Backoff;
 use crate::broker::Publisher;
@@ -83,6 +85,7 @@ use crate::health::HealthHandle;
 use crate::store::{Backend, Wake};
 use crate::unit_of_work::Outbox;
 
+pub use counters::RelayCounts;
 pub use options::{RelayOptions, RelayOptionsError};
 
 /// Carries the events of an [`Outbox`] to a [`Publisher`].
@@ -106,6 +109,7 @@ pub struct Relay<DB: Backend> {
     publisher: Arc<dyn Publisher>,
     options: RelayOptions,
     health: HealthHandle,
+    counters: Counters,
 }
 
 impl<DB: Backend> Relay<DB> {
@@ -116,6 +120,7 @@ impl<DB: Backend> Relay<DB> {
             publisher: Arc::new(publisher),
             options: RelayOptions::default(),
             health: HealthHandle::new(),
+            counters: Counters::default(),
         }
     }
 
@@ -141,6 +146,11 @@ impl<DB: Backend> Relay<DB> {
         self.health.clone()
     }
 
+    /// What it has done so far.
+    pub fn counts(&self) -> RelayCounts {
+        self.counters.counts()
+    }
+
     /// Relays until `shutdown` is ready, then stops within the options' deadline.
     ///
     /// Failures of the database or the broker never end it: it tries again, and says so in its
@@ -158,6 +168,7 @@ impl<DB: Backend> Relay<DB> {
             Arc::clone(&self.publisher),
             self.options.clone(),
             self.health.clone(),
+            self.counters.clone(),
             &notices,
         );
         tokio::select! {

@@ -1,0 +1,7 @@
+-- Payment's own table. The checks are a second lock on the door: the aggregate never overdraws.
+CREATE TABLE IF NOT EXISTS payment_accounts (
+    customer_id  TEXT    NOT NULL PRIMARY KEY,
+    credit_cents INTEGER NOT NULL,
+    spent_cents  INTEGER NOT NULL CHECK (spent_cents BETWEEN 0 AND credit_cents),
+    version      INTEGER NOT NULL
+);

@@ -1,0 +1,17 @@
+//! The program around the three contexts: orders in, events through, books out.
+
+mod args;
+mod database;
+mod intake;
+mod placing;
+mod progress;
+mod reconciliation;
+mod relays;
+mod rough_broker;
+mod run;
+
+pub(crate) use args::Args;
+pub(crate) use run::run;
+
+/// The orders that come with the program.
+pub(crate) const SAMPLE: &str = include_str!("../../data/orders.csv");

@@ -1,0 +1,80 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_runtime::app::{App, AppError, RunningApp};
+use outbox_runtime::prelude::*;
+use outbox_runtime::relay::RelayOptions;
+
+use super::rough_broker::RoughBroker;
+
+/// How long a killed relay's shards stay its own. A service would keep the default of some
+/// seconds; here it is what a restart costs, of the relay and of the program.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// The program's relay, which is killed now and then to show that nothing comes of it.
+pub(crate) struct Relays<DB: Backend> {
+    outbox: Outbox<DB>,
+    broker: Arc<RoughBroker>,
+    running: RunningApp,
+    wanted: u64,
+    restarts: u64,
+}
+
+impl<DB: Backend> Relays<DB> {
+    /// Starts the relay.
+    pub(crate) async fn start(
+        outbox: Outbox<DB>,
+        broker: Arc<RoughBroker>,
+        restarts: u64,
+    ) -> Result<Self, AppError> {
+        Ok(Self {
+            running: start(&outbox, &broker).await?,
+            outbox,
+            broker,
+            wanted: restarts,
+            restarts: 0,
+        })
+    }
+
+    /// Kills the relay and starts another one when so much of the work is done that the next of
+    /// the wanted restarts is due; they are spread evenly over the work.
+    pub(crate) async fn restart_midway(&mut self, done: u64, of: u64) -> Result<bool, AppError> {
+        let due =
+            self.restarts < self.wanted && done * (self.wanted + 1) >= of * (self.restarts + 1);
+        if !due || of == 0 {
+            return Ok(false);
+        }
+        // Replacing it drops the old one, which dies on the spot: no last message, no position, no
+        // farewell to its leases. All that it leaves behind is what the database holds.
+        self.running = start(&self.outbox, &self.broker).await?;
+        self.restarts += 1;
+        Ok(true)
+    }
+
+    /// How often the relay was killed.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Why nothing moves, as far as the relay knows.
+    pub(crate) fn health(&self) -> String {
+        self.running.health().get().to_string()
+    }
+
+    /// Lets the relay come to rest.
+    pub(crate) async fn stop(self) -> Result<(), AppError> {
+        self.running.shutdown().await
+    }
+}
+
+async fn start<DB: Backend>(
+    outbox: &Outbox<DB>,
+    broker: &Arc<RoughBroker>,
+) -> Result<RunningApp, AppError> {
+    App::new(outbox.clone())
+        .publisher(Arc::clone(broker))
+        .relay_options(RelayOptions::default().lease(LEASE))
+        .without_consumers()
+        .start()
+        .await
+}

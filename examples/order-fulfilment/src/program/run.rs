@@ -1,0 +1,162 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use order_fulfilment::Limits;
+use outbox_runtime::app::{App, RunningApp};
+use outbox_runtime::prelude::*;
+use sqlx::Pool;
+
+use super::args::Args;
+use super::database::{Database, ProgramDb, Progress};
+use super::intake::{self, Intake};
+use super::placing::Placing;
+use super::progress::Bars;
+use super::reconciliation::{Reconciliation, ThisRun};
+use super::relays::Relays;
+use super::rough_broker::RoughBroker;
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs the program; `Ok(false)` when the books do not balance.
+pub(crate) async fn run(args: Args) -> anyhow::Result<bool> {
+    let intake = match &args.orders {
+        Some(path) => intake::read(path)?,
+        None => intake::parse("the included sample", super::SAMPLE.as_bytes())?,
+    };
+    let (database, place) = Database::connect(&args.database).await?;
+    let bars = Bars::new(intake.orders.len(), args.json);
+    for refusal in &intake.refused {
+        bars.say(&format!("refused: {refusal}"));
+    }
+    bars.say(&format!("{} orders, {place}", intake.orders.len()));
+    let program = Program {
+        args,
+        intake,
+        place,
+        bars,
+    };
+    match database {
+        Database::Sqlite(pool) => program.fulfil(pool).await,
+        Database::Postgres(pool) => program.fulfil(pool).await,
+    }
+}
+
+struct Program {
+    args: Args,
+    intake: Intake,
+    place: String,
+    bars: Bars,
+}
+
+impl Program {
+    async fn fulfil<DB: ProgramDb>(mut self, pool: Pool<DB>) -> anyhow::Result<bool> {
+        let outbox = Outbox::new("order-fulfilment", pool.clone());
+        outbox
+            .migrate()
+            .await
+            .context("the outbox's tables can't be made")?;
+        DB::create_tables(&pool)
+            .await
+            .context("the contexts' tables can't be made")?;
+
+        // Consumers and relay are two apps here, so that the relay can be killed alone. A service
+        // starts one app with both.
+        let broker = Arc::new(RoughBroker::new(self.args.duplicates, self.args.seed));
+        let consumers = App::new(outbox.clone())
+            .subscriber(Arc::clone(&broker))
+            .state(Limits {
+                opening_stock: self.args.opening_stock,
+                credit_cents: self.args.credit_cents,
+            })
+            .without_relay()
+            .start()
+            .await?;
+        let mut relays = Relays::start(
+            outbox.clone(),
+            Arc::clone(&broker),
+            self.args.relay_restarts.into(),
+        )
+        .await?;
+
+        // The orders are placed while the first of them are fulfilled already.
+        let placing = Placing::default();
+        let (contradictions, ()) = tokio::try_join!(
+            placing.place_all(&outbox, &self.intake.orders),
+            self.watch(&pool, &placing, &consumers, &mut relays),
+        )?;
+        self.bars.finish();
+
+        let mut this_run = ThisRun {
+            orders_read: self.intake.orders.len() + self.intake.refused.len(),
+            orders_refused: self.intake.refused.len() + contradictions.len(),
+            orders_placed: placing.placed(),
+            orders_already_placed: placing.already_placed(),
+            relay_restarts: relays.restarts(),
+            ..ThisRun::default()
+        };
+        relays.stop().await?;
+        this_run.messages_published = broker.published();
+        this_run.messages_repeated_on_purpose = broker.repeated();
+        this_run.duplicates_absorbed = consumers.counts().consumers.duplicates;
+        consumers.shutdown().await?;
+
+        for refusal in &contradictions {
+            self.bars.say(&format!("refused: {refusal}"));
+        }
+        self.intake.refused.extend(contradictions);
+        let books = DB::books(&pool).await.context("the books can't be read")?;
+        let reconciliation = Reconciliation::new(self.place, this_run, self.intake.refused, books)?;
+        println!("{}", reconciliation.print(self.args.json)?);
+        Ok(reconciliation.is_balanced())
+    }
+
+    /// Follows the orders to their end, and restarts the relay on the way.
+    async fn watch<DB: ProgramDb>(
+        &self,
+        pool: &Pool<DB>,
+        placing: &Placing,
+        consumers: &RunningApp,
+        relays: &mut Relays<DB>,
+    ) -> anyhow::Result<()> {
+        let start = progress(pool).await?;
+        let mut last = start;
+        let mut moved_at = Instant::now();
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = progress(pool).await?;
+            self.bars.show(placing, now);
+
+            let of_this_file =
+                (self.intake.orders.len() as u64).saturating_sub(placing.already_placed());
+            let to_finish = of_this_file + (start.orders - start.finished).unsigned_abs();
+            let finished = (now.finished - start.finished).unsigned_abs();
+            if relays.restart_midway(finished, to_finish).await? {
+                self.bars.say("the relay was killed and started again");
+            }
+            if placing.is_done() && now.is_drained() {
+                return Ok(());
+            }
+            if now != last {
+                (last, moved_at) = (now, Instant::now());
+            } else if moved_at.elapsed() > Duration::from_secs(self.args.patience) {
+                bail!(
+                    "nothing has moved for {} s: {} of {} events are handled, {} of {} published; consumers: {}; relay: {}",
+                    self.args.patience,
+                    now.handled,
+                    now.to_handle,
+                    now.published,
+                    now.events,
+                    consumers.health().get(),
+                    relays.health(),
+                );
+            }
+        }
+    }
+}
+
+async fn progress<DB: ProgramDb>(pool: &Pool<DB>) -> anyhow::Result<Progress> {
+    DB::progress(pool)
+        .await
+        .context("the progress can't be read")
+}

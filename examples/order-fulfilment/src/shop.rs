@@ -1,0 +1,21 @@
+use outbox_runtime::prelude::*;
+
+use crate::inventory::Stock;
+use crate::ordering::Order;
+use crate::payment::Account;
+
+/// A database that stores all aggregates of the shop.
+///
+/// The handlers are generic over it, so that one text serves SQLite and PostgreSQL.
+pub trait ShopDb: Stores<Order> + Stores<Stock> + Stores<Account> {}
+
+impl<DB: Stores<Order> + Stores<Stock> + Stores<Account>> ShopDb for DB {}
+
+/// What a customer and a shelf start with: the handlers' state.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Pieces on a shelf when its SKU is ordered for the first time.
+    pub opening_stock: i64,
+    /// Credit of a customer who orders for the first time.
+    pub credit_cents: i64,
+}

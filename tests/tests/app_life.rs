@@ -17,7 +17,7 @@ use outbox_runtime::inbox::ConsumerOptions;
 use outbox_runtime::prelude::*;
 use outbox_runtime::relay::RelayOptions;
 use outbox_runtime::{Error, Message};
-use outbox_tests::{Fixture, TestDatabase, on_both_databases};
+use outbox_tests::{Fixture, TestDatabase, bank, on_both_databases};
 use tokio::sync::Semaphore;
 
 on_both_databases!(
@@ -168,6 +168,7 @@ async fn place<DB: TestDatabase + Stores<Order>>(fixture: &Fixture<DB>, ids: std
 fn app<DB: TestDatabase>(fixture: &Fixture<DB>) -> App<DB> {
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
     App::new(fixture.outbox.clone())
+        .without_table_check::<bank::Account>()
         .state(Gate::default())
         .relay_options(RelayOptions::default().backoff(backoff))
         .consumer_options(ConsumerOptions::default().backoff(backoff))
@@ -332,7 +333,7 @@ where
     let running = app(&fixture)
         .broker(InProcessBroker::new())
         .state(gate.clone())
-        .shutdown_deadline(Duration::from_millis(100))
+        .shutdown_deadline(Duration::from_millis(400))
         .start()
         .await
         .unwrap();

@@ -7,7 +7,7 @@ use outbox_runtime::Problem;
 use outbox_runtime::app::{App, AppError};
 use outbox_runtime::broker::InProcessBroker;
 use outbox_runtime::prelude::*;
-use outbox_tests::sqlite;
+use outbox_tests::{Fixture, bank, sqlite};
 use sqlx::{Postgres, Sqlite};
 
 const SAME_EVENT: u32 = line!() + 2;
@@ -81,6 +81,10 @@ async fn elsewhere(_: Envelope<Placed>, _: &mut UnitOfWork<'_, Postgres>) -> Res
     Ok(())
 }
 
+fn app(fixture: &Fixture<Sqlite>) -> App<Sqlite> {
+    App::new(fixture.outbox.clone()).without_table_check::<bank::Account>()
+}
+
 async fn problems(app: App<Sqlite>) -> Vec<Problem> {
     match app.start().await {
         Err(AppError::Startup(problems)) => problems,
@@ -114,7 +118,7 @@ async fn all_problems_are_reported_at_once_with_their_places() {
         .run_sql("CREATE TABLE orders (id text PRIMARY KEY, version bigint NOT NULL)")
         .await;
     fixture.run_sql("DELETE FROM outbox_migration").await;
-    let found = problems(App::new(fixture.outbox.clone())).await;
+    let found = problems(app(&fixture)).await;
 
     let sentence = only(&at(&found, SAME_EVENT + 6));
     assert!(sentence.contains("the event same.event v1"), "{sentence}");
@@ -162,7 +166,7 @@ async fn all_problems_are_reported_at_once_with_their_places() {
 #[tokio::test]
 async fn what_belongs_elsewhere_can_be_left_out() {
     let fixture = sqlite().await;
-    let app = App::new(fixture.outbox.clone())
+    let app = app(&fixture)
         .broker(InProcessBroker::new())
         .state(Limits)
         .select_consumers(|consumer| consumer == "stateless")
@@ -177,7 +181,7 @@ async fn what_belongs_elsewhere_can_be_left_out() {
 #[tokio::test]
 async fn handlers_need_somewhere_to_get_messages_from() {
     let fixture = sqlite().await;
-    let app = App::new(fixture.outbox.clone())
+    let app = app(&fixture)
         .publisher(InProcessBroker::new())
         .state(Limits)
         .select_consumers(|consumer| consumer == "stateless");
@@ -195,7 +199,7 @@ async fn tables_that_are_newer_than_the_program_are_refused() {
     fixture
         .run_sql("INSERT INTO outbox_migration (version, name) VALUES (999, 'future')")
         .await;
-    let found = problems(App::new(fixture.outbox.clone())).await;
+    let found = problems(app(&fixture)).await;
     assert!(found.iter().any(|problem| {
         problem.sentence().contains("at migration 999")
             && problem.sentence().contains("deploy a newer version")
@@ -206,6 +210,6 @@ async fn tables_that_are_newer_than_the_program_are_refused() {
 async fn a_database_that_is_gone_is_no_problem_of_the_program() {
     let fixture = sqlite().await;
     fixture.pool.close().await;
-    let started = App::new(fixture.outbox.clone()).start().await;
+    let started = app(&fixture).start().await;
     assert!(matches!(started, Err(AppError::Database(_))));
 }

@@ -157,7 +157,8 @@ impl<DB: Backend> App<DB> {
     }
 
     /// Sets how long the parts may take to come to rest after the shutdown signal (30 s unless
-    /// told).
+    /// told). Handlers get three quarters of it, so that the relay can write down what they did
+    /// and give back its leases in the rest.
     #[must_use]
     pub fn shutdown_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -203,7 +204,10 @@ impl<DB: Backend> App<DB> {
             Consumer::new(self.outbox.clone(), from)
                 .with_states(self.states)
                 .with_selection(self.selection)
-                .with_options(self.consumer_options.shutdown_deadline(self.deadline))
+                .with_options(
+                    self.consumer_options
+                        .shutdown_deadline(self.deadline / 4 * 3),
+                )
                 .with_health(self.health.clone())
         });
         let relay = self.publisher.filter(|_| self.with_relay).map(|to| {

@@ -46,6 +46,8 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) reading: Chore,
     pub(super) storing: Chore,
     pub(super) poll_pause: Duration,
+    /// Whether a gap was closed that may have held back positions.
+    pub(super) gap_closed: bool,
     /// When to store positions that moved without anything published.
     pub(super) tidying: Instant,
 
@@ -84,6 +86,7 @@ impl<DB: Backend> Engine<DB> {
             leasing: Chore::new("the relay's leases can't be renewed", now),
             reading: Chore::new("the relay can't read the outbox", now),
             storing: Chore::new("the relay can't store its positions", now),
+            gap_closed: false,
             tidying: now,
         }
     }
@@ -123,7 +126,7 @@ impl<DB: Backend> Engine<DB> {
         if self.has_room() {
             next = next.min(self.reading.due());
         }
-        if self.shards.have_news() || !self.shards.drained().is_empty() {
+        if self.shards.have_news() || self.gap_closed || !self.shards.drained().is_empty() {
             next = next.min(self.storing.due());
         }
         if self.can_dispatch()

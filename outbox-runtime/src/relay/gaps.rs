@@ -87,6 +87,15 @@ impl Gaps {
             .map(|first| first - 1)
     }
 
+    /// The lowest missing id.
+    pub(super) fn first(&self) -> Option<i64> {
+        let firsts = self
+            .generations
+            .iter()
+            .filter_map(|generation| generation.ids.first());
+        firsts.min()
+    }
+
     /// Whether one more read settles a gap, without waiting for any writer.
     pub(super) fn can_settle(&self) -> bool {
         self.generations.iter().any(Generation::is_dead)

@@ -14,6 +14,7 @@ const TIDYING: Duration = Duration::from_secs(5);
 impl<DB: Backend> Engine<DB> {
     pub(super) fn has_positions_to_store(&self) -> bool {
         self.shards.have_news()
+            || self.gap_closed
             || !self.shards.drained().is_empty()
             || self.tidying <= Instant::now()
     }
@@ -27,6 +28,7 @@ impl<DB: Backend> Engine<DB> {
                 if of_all {
                     self.tidying = now + TIDYING;
                 }
+                self.gap_closed = false;
                 self.storing.succeeded(now + PAUSE, &self.health);
             }
             Err(error) => self

@@ -16,6 +16,7 @@ impl<DB: Backend> Engine<DB> {
         // What is signalled from now on may be missing from what is read.
         self.commits.mark_unchanged();
         self.notices.mark_unchanged();
+        let first_gap = self.scans.first_gap();
         let mut news = false;
         let mut more = false;
         // From the highest cursor on, as reading can only unite those that were done already.
@@ -37,6 +38,7 @@ impl<DB: Backend> Engine<DB> {
                 .failed(&error, self.options.backoff, &self.health);
             return;
         }
+        self.gap_closed |= first_gap.is_some() && self.scans.first_gap() != first_gap;
         let pause = self.pause(news, more);
         self.reading.succeeded(Instant::now() + pause, &self.health);
     }

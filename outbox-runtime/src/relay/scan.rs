@@ -81,6 +81,12 @@ impl Scans {
         self.scans.iter().any(|scan| !scan.gaps.is_empty())
     }
 
+    /// The lowest id that is missing.
+    pub(super) fn first_gap(&self) -> Option<i64> {
+        let firsts = self.scans.iter().filter_map(|scan| scan.gaps.first());
+        firsts.min()
+    }
+
     /// Whether one more read settles a gap at once.
     pub(super) fn can_settle(&self) -> bool {
         self.scans.iter().any(|scan| scan.gaps.can_settle())

@@ -144,6 +144,7 @@ async fn a_mapped_aggregate_is_stored_and_loaded() -> Result<(), Error> {
     uow.save(&mut order).await?;
     uow.commit().await?;
     // ANCHOR_END: store
+    assert!(order.warnings.is_empty());
 
     let row = sqlx::query("SELECT state, total_cents, total_iso, lines, version FROM orders")
         .fetch_one(&file.pool)

@@ -292,3 +292,30 @@ async fn a_row_lock_makes_others_wait_on_postgres() -> Result<(), TransferError>
     assert_eq!(balance(&outbox, 1).await?, 9_997);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_context_is_inherited_by_events() -> Result<(), Error> {
+    let (outbox, file) = bank().await?;
+    // ANCHOR: context
+    let context = MessageContext::new()
+        .correlation_id("transfer-2026-000123")
+        .causation_id("request 7f3a")
+        .traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        .header("tenant", "blue");
+    let mut uow = outbox.begin(context).await?;
+    // ANCHOR_END: context
+    uow.raise(DayClosed {
+        day: "2026-02-24".to_owned(),
+    })?;
+    uow.commit().await?;
+    let (correlation, headers): (String, String) =
+        sqlx::query_as("SELECT correlation_id, headers FROM outbox_message")
+            .fetch_one(&file.pool)
+            .await
+            .expect("a row");
+    assert_eq!(
+        (correlation.as_str(), headers.as_str()),
+        ("transfer-2026-000123", r#"{"tenant":"blue"}"#)
+    );
+    Ok(())
+}

@@ -1,6 +1,6 @@
 //! Listings of the chapter on `#[aggregate]`.
 
-use book_listings::SqliteFile;
+use book_listings::{SqliteFile, postgres};
 use outbox_runtime::prelude::*;
 use outbox_runtime::{Aggregate, CustomPersistence, Error, RowLock};
 use serde::{Deserialize, Serialize};
@@ -317,4 +317,42 @@ async fn a_custom_persistence_spans_two_tables() -> Result<(), Error> {
     assert_eq!(basket.root().version(), 2);
     uow.remove(&mut basket).await?;
     uow.commit().await
+}
+
+/// A JSON field fits both JSON types of PostgreSQL.
+#[tokio::test]
+async fn a_mapped_aggregate_is_stored_on_postgres() -> Result<(), Error> {
+    let tables = [
+        (
+            "json",
+            "CREATE TABLE orders (id text PRIMARY KEY, state text NOT NULL, total_cents bigint NOT NULL, \
+             total_iso text NOT NULL, lines json NOT NULL, note text, version bigint NOT NULL)",
+        ),
+        (
+            "jsonb",
+            "CREATE TABLE orders (id text PRIMARY KEY, state text NOT NULL, total_cents bigint NOT NULL, \
+             total_iso text NOT NULL, lines jsonb NOT NULL, note text, version bigint NOT NULL)",
+        ),
+    ];
+    for (name, table) in tables {
+        let Some(pool) = postgres(name, table).await else {
+            return Ok(());
+        };
+        let outbox = Outbox::new("ordering", pool);
+        outbox.migrate().await?;
+        let mut uow = outbox.begin(MessageContext::new()).await?;
+        uow.add(&mut an_order()).await?;
+        uow.commit().await?;
+        let mut uow = outbox.begin(MessageContext::new()).await?;
+        let mut order = uow
+            .get::<Order>(&OrderId::from("order-1".to_owned()))
+            .await?;
+        assert_eq!(order.lines, an_order().lines);
+        order
+            .cancel("no more needed")
+            .expect("it was not cancelled before");
+        uow.save(&mut order).await?;
+        uow.commit().await?;
+    }
+    Ok(())
 }

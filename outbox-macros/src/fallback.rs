@@ -76,8 +76,7 @@ pub(crate) fn aggregate(item: &Item, events: &[Type], runtime: &RuntimePath) -> 
             #[allow(dead_code)]
             fn raise<E>(&mut self, _event: E)
             where
-                E: #runtime::DomainEvent,
-                Self: #runtime::Raises<E>,
+                E: #runtime::DomainEvent + #runtime::RaisedBy<Self>,
             {
             }
         }

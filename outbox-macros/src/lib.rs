@@ -236,3 +236,6 @@ pub fn value_object(arguments: TokenStream, item: TokenStream) -> TokenStream {
 pub fn idempotent_handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
     idempotent_handler::idempotent_handler(arguments.into(), item.into()).into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Where generated code finds the runtime.
 
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::LitStr;
 
 use crate::diagnostics::Diagnostics;
@@ -28,6 +28,15 @@ impl RuntimePath {
         }
     }
 
+    /// The same path located at a user's token, which then takes the blame for what is wrong there.
+    pub(crate) fn at(&self, span: Span) -> Self {
+        let located = |mut token: TokenTree| {
+            token.set_span(token.span().located_at(span));
+            token
+        };
+        Self(self.0.clone().into_iter().map(located).collect())
+    }
+
     /// The path as text, for attributes that take it so (`#[serde(crate = "...")]`).
     pub(crate) fn private_text(&self, item: &str) -> String {
         let text = self.0.to_string().replace(' ', "");
@@ -45,7 +54,9 @@ impl Default for RuntimePath {
 impl ToTokens for RuntimePath {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         self.0.to_tokens(tokens);
-        tokens.extend(quote!(::__private));
+        let first = self.0.clone().into_iter().next();
+        let span = first.map_or_else(Span::call_site, |token| token.span());
+        tokens.extend(quote_spanned!(span=> ::__private));
     }
 }
 

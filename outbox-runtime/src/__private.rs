@@ -31,10 +31,12 @@ pub use crate::store::{
 pub use crate::unit_of_work::UnitOfWork;
 pub use sqlx::error::BoxDynError;
 
-pub use self::columns::{Columns, add_json};
-pub use self::decode::{open, upcast};
-pub use self::failure::{KindKnown, KindOf, KindUnknown, failed};
-pub use self::key::{KeyPart, KeyValue, MaybePart, PresentKeyValue, PresentPart, write_key};
+pub use self::columns::{ColumnValue, Columns, JsonValue, add_json};
+pub use self::decode::{RaisedBy, UpcastFrom, open, upcast};
+pub use self::failure::{HandlerFailure, KindKnown, KindOf, KindUnknown, failed};
+pub use self::key::{
+    KeyField, KeyPart, KeyValue, MaybePart, PresentKeyValue, PresentPart, write_key,
+};
 
 /// Compares two strings while compiling.
 pub const fn str_eq(a: &str, b: &str) -> bool {

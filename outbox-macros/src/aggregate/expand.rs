@@ -21,6 +21,7 @@ pub(super) fn expand(aggregate: &Aggregate, runtime: &RuntimePath) -> TokenStrea
     let (id, id_type) = (&aggregate.id.field, &aggregate.id.ty);
     let raises = aggregate.events.iter().map(|event| {
         let span = blame(event.span());
+        let runtime = &runtime.at(span);
         quote_spanned! {span=>
             #[automatically_derived]
             impl #runtime::Raises<#event> for #ident {}
@@ -53,8 +54,7 @@ pub(super) fn expand(aggregate: &Aggregate, runtime: &RuntimePath) -> TokenStrea
             #[allow(dead_code)]
             fn raise<E>(&mut self, event: E)
             where
-                E: #runtime::DomainEvent,
-                Self: #runtime::Raises<E>,
+                E: #runtime::DomainEvent + #runtime::RaisedBy<Self>,
             {
                 #runtime::AggregateRoot::record(&mut self.#root, event);
             }

@@ -94,6 +94,7 @@ fn first_segments(key: &EventKey) -> Vec<&String> {
 
 fn upcast(old: &Type, runtime: &RuntimePath) -> TokenStream {
     let span = blame(old.span());
+    let runtime = &runtime.at(span);
     let decode = quote_spanned! {span=>
         #runtime::upcast::<#old, Self>(schema_version, payload)
     };
@@ -127,6 +128,7 @@ fn assertions(event: &Event, old: &Type, runtime: &RuntimePath) -> TokenStream {
     let other_name =
         format!("`{old_text}` has another name on the wire; give both types `name = \"{name}\"`");
     let span = blame(old.span());
+    let runtime = &runtime.at(span);
     quote_spanned! {span=>
         const _: () = ::core::assert!(
             <#old as #runtime::DomainEvent>::VERSION == #before,

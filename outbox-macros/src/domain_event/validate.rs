@@ -119,9 +119,10 @@ fn field_names(fields: &Fields) -> Vec<String> {
 }
 
 fn key(literal: &LitStr, shape: Option<&Shape<'_>>, diagnostics: &Diagnostics) -> Option<EventKey> {
-    let template = Template::read(literal, diagnostics)?;
+    let known = shape.map(Shape::common_fields).unwrap_or_default();
+    let example = known.first().map_or("order_id", String::as_str);
+    let template = Template::read(literal, &format!("{{{example}}}"), diagnostics);
     let shape = shape?;
-    let known = shape.common_fields();
     for path in template.placeholders() {
         let Some(first) = path.first() else { continue };
         if !known.contains(first) {

@@ -18,6 +18,7 @@ pub(super) fn expand(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
     let call = call(handler, runtime);
     let assertions = assertions(handler, runtime);
     let registration = registration(handler, runtime);
+    // The names are ones that a handler has not: inside the block they hide its own.
     quote! {
         const _: () = {
             #key
@@ -31,13 +32,15 @@ pub(super) fn expand(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
 
 fn key(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
     let event = &handler.signature.event;
-    let span = blame(event.span());
     let reads_event = handler
         .template
         .placeholders()
         .any(|path| path.first().is_some_and(|first| first == "event"));
-    let open =
-        reads_event.then(|| quote_spanned!(span=> let event = #runtime::open::<#event>(message)?;));
+    let open = reads_event.then(|| {
+        let span = blame(event.span());
+        let runtime = runtime.at(span);
+        quote_spanned!(span=> let event = #runtime::open::<#event>(message)?;)
+    });
     let text = fill(
         &handler.template,
         &handler.literal,
@@ -52,7 +55,7 @@ fn key(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
         },
     );
     quote! {
-        fn key(
+        fn __key(
             message: &#runtime::Message,
         ) -> ::core::result::Result<#runtime::String, #runtime::HandlerError> {
             #open
@@ -80,10 +83,11 @@ fn metadata(name: &str) -> TokenStream {
 fn states(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
     let states = handler.signature.states.iter().map(|state| {
         let span = blame(state.span());
+        let runtime = &runtime.at(span);
         quote_spanned!(span=> #runtime::StateRequirement::of::<#state>())
     });
     quote! {
-        fn states() -> #runtime::Vec<#runtime::StateRequirement> {
+        fn __states() -> #runtime::Vec<#runtime::StateRequirement> {
             <#runtime::Vec<_> as ::core::convert::From<_>>::from([#(#states),*])
         }
     }
@@ -95,10 +99,11 @@ fn call(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
     } = handler;
     let event = &signature.event;
     let event_span = blame(event.span());
-    let open = quote_spanned!(event_span=> #runtime::open::<#event>(call.message)?);
+    let at_event = runtime.at(event_span);
+    let open = quote_spanned!(event_span=> #at_event::open::<#event>(__call.message)?);
     let states = signature.states.iter().map(|state| {
         let span = blame(state.span());
-        quote_spanned!(span=> call.states.extract::<#state>()?)
+        quote_spanned!(span=> __call.states.extract::<#state>()?)
     });
     let (generics, bounds, database) = match &signature.database {
         Database::Concrete(database) => (TokenStream::new(), None, database.to_token_stream()),
@@ -108,31 +113,36 @@ fn call(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
             ident.to_token_stream(),
         ),
     };
+    let database_span = blame(database.span());
+    let at_database = runtime.at(database_span);
+    let argument = quote_spanned!(database_span=> #at_database::HandlerCall<'call, #database>);
     // What keeps the future from being `Send` is blamed on the function's name, what is wrong with
     // its error on the type that it returns.
     let function_span = blame(ident.span());
     let output_span = blame(signature.output.span());
+    let at_output = runtime.at(output_span);
     let outcome = quote_spanned! {output_span=>
-        match outcome {
+        match __outcome {
             ::core::result::Result::Ok(()) => ::core::result::Result::Ok(()),
             ::core::result::Result::Err(error) => {
-                let kind = (&#runtime::KindOf(&error)).failure_kind();
-                ::core::result::Result::Err(#runtime::failed(kind, error))
+                let kind = (&#at_output::KindOf(&error)).failure_kind();
+                ::core::result::Result::Err(#at_output::failed(kind, error))
             }
         }
     };
+    let at_function = runtime.at(function_span);
     let body = quote_spanned! {function_span=>
-        #runtime::Box::pin(async move {
+        #at_function::Box::pin(async move {
             #[allow(unused_imports)]
             use #runtime::{KindUnknown as _, KindKnown as _};
-            let event = #open;
-            let outcome = #ident(event, call.unit_of_work, #(#states),*).await;
+            let __event = #open;
+            let __outcome = #ident(__event, __call.unit_of_work, #(#states),*).await;
             #outcome
         })
     };
     quote! {
-        fn call<'call, #generics>(
-            call: #runtime::HandlerCall<'call, #database>,
+        fn __handle<'call, #generics>(
+            __call: #argument,
         ) -> #runtime::BoxFuture<'call, ::core::result::Result<(), #runtime::HandlerError>>
         #bounds
         {
@@ -147,10 +157,11 @@ fn assertions(handler: &Handler, runtime: &RuntimePath) -> Option<TokenStream> {
     let event = &handler.signature.event;
     let (start, end) = (versions.start(), versions.end());
     let message = format!(
-        "`versions` names one that `{}` does not read; it reads from its `OLDEST_VERSION` to its `VERSION`",
+        "`versions` names one that `{}` does not read: it reads from its `OLDEST_VERSION` to its `VERSION`; narrow the range, or take the event's newer type",
         event.to_token_stream()
     );
     let span = blame(tokens.span());
+    let runtime = &runtime.at(span);
     Some(quote_spanned! {span=>
         const _: () = ::core::assert!(
             <#event as #runtime::DomainEvent>::OLDEST_VERSION <= #start
@@ -177,12 +188,15 @@ fn registration(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
         None => default_versions(event, runtime),
     };
     let span = blame(event.span());
-    let event_type = quote_spanned!(span=> <#event as #runtime::DomainEvent>::NAME);
+    let at_event = runtime.at(span);
+    let event_type = quote_spanned!(span=> <#event as #at_event::DomainEvent>::NAME);
     let entries = match &signature.database {
-        Database::Concrete(database) => quote! {
-            &[&#runtime::HandlerEntry::<#database> { call }]
-        },
-        Database::Generic(..) => quote!(#runtime::handler_entries!(call)),
+        Database::Concrete(database) => {
+            let span = blame(database.span());
+            let runtime = runtime.at(span);
+            quote_spanned!(span=> &[&#runtime::HandlerEntry::<#database> { call: __handle }])
+        }
+        Database::Generic(..) => quote!(#runtime::handler_entries!(__handle)),
     };
     register(
         runtime,
@@ -191,8 +205,8 @@ fn registration(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
                 consumer: #consumer,
                 event_type: #event_type,
                 versions: #versions,
-                key,
-                states,
+                key: __key,
+                states: __states,
                 entries: #entries,
                 function: ::core::concat!(::core::module_path!(), "::", #name),
                 file: ::core::file!(),
@@ -204,6 +218,7 @@ fn registration(handler: &Handler, runtime: &RuntimePath) -> TokenStream {
 
 fn default_versions(event: &Type, runtime: &RuntimePath) -> TokenStream {
     let span = blame(event.span());
+    let runtime = &runtime.at(span);
     quote_spanned! {span=>
         (
             <#event as #runtime::DomainEvent>::OLDEST_VERSION,

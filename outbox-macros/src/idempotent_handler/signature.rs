@@ -44,7 +44,10 @@ pub(super) fn read(signature: &syn::Signature, diagnostics: &Diagnostics) -> Opt
         ),
         _ => Database::Concrete(Box::new(ty)),
     });
-    if let (Some(Database::Concrete(ty)), Some(parameter)) = (&database, parameter) {
+    let elsewhere = event.iter().chain(&states).any(|ty| mention(ty, parameter));
+    if let (Some(Database::Concrete(ty)), Some(parameter), false) =
+        (&database, parameter, elsewhere)
+    {
         diagnostics.error(
             &parameter.ident,
             format!(
@@ -252,8 +255,7 @@ fn refuse_impl_trait(ty: &Type, diagnostics: &Diagnostics) {
 
 /// The event and the states are looked up without a database.
 fn refuse_mention(ty: &Type, parameter: Option<&TypeParam>, diagnostics: &Diagnostics) {
-    let Some(parameter) = parameter else { return };
-    if mentions(ty.to_token_stream(), &parameter.ident.to_string()) {
+    if let (Some(parameter), true) = (parameter, mention(ty, parameter)) {
         diagnostics.error(
             ty,
             format!(
@@ -262,6 +264,10 @@ fn refuse_mention(ty: &Type, parameter: Option<&TypeParam>, diagnostics: &Diagno
             ),
         );
     }
+}
+
+fn mention(ty: &Type, parameter: Option<&TypeParam>) -> bool {
+    parameter.is_some_and(|parameter| mentions(ty.to_token_stream(), &parameter.ident.to_string()))
 }
 
 fn mentions(tokens: TokenStream, word: &str) -> bool {

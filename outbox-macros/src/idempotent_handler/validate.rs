@@ -33,7 +33,7 @@ pub(super) fn validate(
     let template = attribute
         .key
         .as_ref()
-        .and_then(|literal| Some((literal.clone(), key(literal, diagnostics)?)));
+        .map(|literal| (literal.clone(), key(literal, diagnostics)));
     let Item::Fn(function) = item else {
         diagnostics.error(
             head(item),
@@ -67,8 +67,8 @@ pub(super) fn validate(
     })
 }
 
-fn key(literal: &LitStr, diagnostics: &Diagnostics) -> Option<Template> {
-    let template = Template::read(literal, diagnostics)?;
+fn key(literal: &LitStr, diagnostics: &Diagnostics) -> Template {
+    let template = Template::read(literal, "{message_id}", diagnostics);
     for path in template.placeholders() {
         let text = path.join(".");
         match path {
@@ -85,7 +85,7 @@ fn key(literal: &LitStr, diagnostics: &Diagnostics) -> Option<Template> {
             _ => diagnostics.error(literal, unknown(&text)),
         }
     }
-    Some(template)
+    template
 }
 
 fn unknown(text: &str) -> String {

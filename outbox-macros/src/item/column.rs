@@ -79,7 +79,7 @@ impl Column {
         // A prefix may be empty; whatever else is written must be an identifier.
         if !(kind == ColumnKind::Embedded && name.is_empty()) {
             let what = match kind {
-                ColumnKind::Embedded => "prefix of columns",
+                ColumnKind::Embedded => "column prefix",
                 ColumnKind::Plain | ColumnKind::Json => "column",
             };
             if let Err(message) = check_identifier(&name, what) {

@@ -13,6 +13,7 @@ impl Column {
     pub(crate) fn bind(&self, runtime: &RuntimePath) -> TokenStream {
         let field = &self.field;
         let span = blame(self.ty.span());
+        let runtime = &runtime.at(span);
         match self.kind {
             ColumnKind::Plain => quote_spanned! {span=>
                 <__DB as #runtime::Values>::add(arguments, &self.#field)?;
@@ -30,6 +31,7 @@ impl Column {
     pub(crate) fn read_from_row(&self, runtime: &RuntimePath) -> TokenStream {
         let (field, ty) = (&self.field, &self.ty);
         let span = blame(ty.span());
+        let runtime = &runtime.at(span);
         let method = match self.kind {
             ColumnKind::Plain => quote_spanned!(span=> value),
             ColumnKind::Json => quote_spanned!(span=> json),
@@ -50,11 +52,10 @@ pub(crate) fn bounds<'a>(
     for column in columns {
         let ty = &column.ty;
         let span = blame(ty.span());
+        let runtime = &runtime.at(span);
         let bound = match column.kind {
             ColumnKind::Plain => quote_spanned! {span=>
-                #ty: #runtime::sqlx::Type<__DB>
-                    + for<'q> #runtime::sqlx::Encode<'q, __DB>
-                    + for<'r> #runtime::sqlx::Decode<'r, __DB>,
+                #ty: #runtime::ColumnValue<__DB>,
             },
             ColumnKind::Embedded => quote_spanned! {span=>
                 #ty: #runtime::ValueObjectRow<__DB>,

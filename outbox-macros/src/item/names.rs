@@ -63,6 +63,11 @@ pub(crate) fn check_text(literal: &LitStr, what: &str, diagnostics: &Diagnostics
 
 /// Refuses a text that can't be an identifier in SQL on every database.
 pub(crate) fn check_identifier(text: &str, what: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Err(format!(
+            "a {what} can't be empty; leave the key out for the default"
+        ));
+    }
     let mut characters = text.chars();
     let starts_well = characters
         .next()

@@ -25,6 +25,7 @@ pub(crate) fn fill(
         Part::Placeholder(path) => {
             let value = value(path);
             let span = blame(literal.span());
+            let runtime = &runtime.at(span);
             quote::quote_spanned!(span=> #runtime::write_key(&mut #key, #runtime::KeyValue(#value).part());)
         }
     });

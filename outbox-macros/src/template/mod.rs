@@ -29,25 +29,17 @@ pub(crate) enum Part {
 }
 
 impl Template {
-    /// Reads a template; what is wrong with it is reported on its literal.
-    pub(crate) fn read(literal: &LitStr, diagnostics: &Diagnostics) -> Option<Self> {
-        match Self::parse(&literal.value()) {
-            Ok(template) => Some(template),
-            Err(errors) => {
-                for error in errors {
-                    diagnostics.error(literal, error);
-                }
-                None
-            }
+    /// Reads a template; what is wrong with it is reported on its literal, and the rest is handed
+    /// back so that it can be judged too. `example` is a placeholder that would do.
+    pub(crate) fn read(literal: &LitStr, example: &str, diagnostics: &Diagnostics) -> Self {
+        let (template, errors) = Self::parse(&literal.value(), example);
+        for error in errors {
+            diagnostics.error(literal, error);
         }
+        template
     }
 
-    fn parse(text: &str) -> Result<Self, Vec<String>> {
-        if text.trim().is_empty() {
-            return Err(vec![
-                "a key can't be empty; name what makes it unique: `key = \"{message_id}\"` or a field".to_owned(),
-            ]);
-        }
+    fn parse(text: &str, example: &str) -> (Self, Vec<String>) {
         let mut parser = Parser {
             rest: text.chars(),
             literal: String::new(),
@@ -58,15 +50,15 @@ impl Template {
         let Parser {
             parts, mut errors, ..
         } = parser;
-        // Braces that do not pair up make what follows from them unreliable.
-        if errors.is_empty() {
-            errors.extend(check_parts(&parts));
+        if text.trim().is_empty() {
+            errors.push(format!(
+                "a key can't be empty; name what makes it unique, such as `{example}`"
+            ));
+        } else if errors.is_empty() {
+            // Braces that do not pair up make what follows from them unreliable.
+            errors.extend(check_parts(&parts, example));
         }
-        if errors.is_empty() {
-            Ok(Self { parts })
-        } else {
-            Err(errors)
-        }
+        (Self { parts }, errors)
     }
 
     pub(crate) fn placeholders(&self) -> impl Iterator<Item = &[String]> {
@@ -151,7 +143,7 @@ impl Parser<'_> {
     }
 }
 
-fn check_parts(parts: &[Part]) -> Vec<String> {
+fn check_parts(parts: &[Part], example: &str) -> Vec<String> {
     let mut errors = Vec::new();
     let mut before: Option<(&[String], bool)> = None;
     for part in parts {
@@ -175,11 +167,10 @@ fn check_parts(parts: &[Part]) -> Vec<String> {
         }
     }
     if before.is_none() {
-        errors.push(
+        errors.push(format!(
             "this key is the same for every message, so that only the first would ever count; \
-             add a placeholder such as `{message_id}` or a field"
-                .to_owned(),
-        );
+             add what tells them apart, such as `{example}`"
+        ));
     }
     if parts
         .iter()

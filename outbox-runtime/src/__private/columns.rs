@@ -2,15 +2,43 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
-use sqlx::{Decode, Type};
+use sqlx::{Database, Decode, Encode, Type};
 
 use crate::store::{ValueObject, ValueObjectRow, Values};
+
+/// What a field without a mark must be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be a column on `{DB}`",
+    label = "sqlx can't store this there",
+    note = "derive `sqlx::Type` for it, or mark the field `json`, `embed` or `skip`"
+)]
+pub trait ColumnValue<DB: Database>:
+    Type<DB> + for<'q> Encode<'q, DB> + for<'r> Decode<'r, DB>
+{
+}
+
+#[diagnostic::do_not_recommend]
+impl<DB: Database, T> ColumnValue<DB> for T where
+    T: Type<DB> + for<'q> Encode<'q, DB> + for<'r> Decode<'r, DB>
+{
+}
+
+/// What a field marked `json` must be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be a column of JSON",
+    label = "serde can't write and read this",
+    note = "derive `Serialize` and `Deserialize` for it"
+)]
+pub trait JsonValue: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> JsonValue for T {}
 
 /// Adds a field as JSON.
 ///
 /// # Errors
 /// What serde or sqlx says.
-pub fn add_json<DB: Values, T: Serialize + ?Sized>(
+pub fn add_json<DB: Values, T: JsonValue>(
     arguments: &mut DB::Arguments,
     value: &T,
 ) -> Result<(), BoxDynError> {
@@ -42,7 +70,7 @@ impl<'r, DB: Values> Columns<'r, DB> {
     ///
     /// # Errors
     /// What serde or sqlx says.
-    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, sqlx::Error> {
+    pub fn json<T: JsonValue>(&mut self) -> Result<T, sqlx::Error> {
         let index = self.take(1);
         let json: Box<RawValue> = DB::get_json(self.row, index)?;
         serde_json::from_str(json.get()).map_err(|source| sqlx::Error::ColumnDecode {

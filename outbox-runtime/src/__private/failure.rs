@@ -32,8 +32,19 @@ impl<E> KindUnknown for &KindOf<'_, E> {
     }
 }
 
+/// What a handler may return as its error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be the error of a handler",
+    label = "not an error that can be kept",
+    note = "implement `std::error::Error` for it (and let it be `Send + Sync`), for example by `#[derive(thiserror::Error)]`"
+)]
+pub trait HandlerFailure: Into<Box<dyn Error + Send + Sync>> {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<Box<dyn Error + Send + Sync>>> HandlerFailure for E {}
+
 /// The failure of a handler.
-pub fn failed(kind: FailureKind, error: impl Into<Box<dyn Error + Send + Sync>>) -> HandlerError {
+pub fn failed<E: HandlerFailure>(kind: FailureKind, error: E) -> HandlerError {
     match kind {
         FailureKind::Transient => HandlerError::transient(error),
         FailureKind::Permanent => HandlerError::permanent(error),

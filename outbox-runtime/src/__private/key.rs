@@ -39,19 +39,30 @@ pub struct PresentPart<'a, T: ?Sized>(&'a T);
 /// A value that may be missing.
 pub struct MaybePart<'a, T>(Option<&'a T>);
 
+/// What a placeholder must stand for.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't stand in a key",
+    label = "a placeholder of this key stands for `{Self}`, which has no `Display`",
+    note = "name one of its fields, such as `{{address.city}}`, or implement `std::fmt::Display` so that equal values look equal"
+)]
+pub trait KeyField: Display {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Display + ?Sized> KeyField for T {}
+
 /// What can be written into a key.
 pub trait KeyPart {
     /// Writes it.
     fn write(self, key: &mut KeyWriter);
 }
 
-impl<T: Display + ?Sized> KeyPart for PresentPart<'_, T> {
+impl<T: KeyField + ?Sized> KeyPart for PresentPart<'_, T> {
     fn write(self, key: &mut KeyWriter) {
         key.value(self.0);
     }
 }
 
-impl<T: Display> KeyPart for MaybePart<'_, T> {
+impl<T: KeyField> KeyPart for MaybePart<'_, T> {
     fn write(self, key: &mut KeyWriter) {
         key.optional(self.0);
     }

@@ -79,6 +79,11 @@ pub trait Persist<DB: Backend>: Aggregate {
 ///
 /// All methods run in the unit of work's transaction. Store `self.root().version()` and compare
 /// it as said below, or two units of work can overwrite each other.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no persistence on `{DB}`",
+    label = "`persistence = custom` promises one",
+    note = "implement `CustomPersistence<{DB}>` for it, or remove `persistence = custom`"
+)]
 #[async_trait]
 pub trait CustomPersistence<DB: Backend>: Aggregate {
     /// Loads one aggregate, with `AggregateRoot::at_version(stored version)` in it.

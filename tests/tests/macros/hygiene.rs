@@ -153,3 +153,25 @@ fn names_that_are_taken_do_no_harm() {
     let table = <shadowed::Thing as Persist<sqlx::Sqlite>>::table().unwrap();
     assert_eq!(table.table(), "thing");
 }
+
+/// Handlers with the names that generated code might use itself.
+mod taken {
+    use outbox_runtime::prelude::*;
+    use sqlx::Sqlite;
+
+    use super::{Failed, FirstOfMany};
+
+    macro_rules! handlers {
+        ($($name:ident),+) => {$(
+            #[idempotent_handler(key = "{event.id}")]
+            async fn $name(
+                _: Envelope<FirstOfMany>,
+                _: &mut UnitOfWork<'_, Sqlite>,
+            ) -> Result<(), Failed> {
+                Ok(())
+            }
+        )+};
+    }
+
+    handlers!(call, key, states, event, outcome, message, kind, error);
+}

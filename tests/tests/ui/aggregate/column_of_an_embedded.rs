@@ -1,0 +1,16 @@
+use outbox_runtime::prelude::*;
+
+#[value_object]
+pub struct Money {
+    cents: i64,
+}
+
+#[aggregate]
+pub struct Product {
+    id: i64,
+    #[aggregate(embed, column = "price")]
+    price: Money,
+    root: AggregateRoot,
+}
+
+fn main() {}

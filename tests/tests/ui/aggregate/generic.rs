@@ -1,0 +1,9 @@
+use outbox_runtime::prelude::*;
+
+#[aggregate]
+pub struct Order<T> {
+    id: T,
+    root: AggregateRoot,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use outbox_runtime::prelude::*;
+
+#[aggregate]
+pub struct Order {
+    #[aggregate(id, root)]
+    root: AggregateRoot,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use outbox_runtime::prelude::*;
+
+#[aggregate]
+pub struct Order {
+    id: i64,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use outbox_runtime::prelude::*;
+
+#[aggregate(tabel = "orders")]
+pub struct Order {
+    id: i64,
+    root: AggregateRoot,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use outbox_runtime::prelude::*;
+
+#[domain_event(version = 1, key = "")]
+pub struct OrderPaid {
+    pub order_id: String,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use outbox_runtime::prelude::*;
+
+#[domain_event(version = 1)]
+pub struct OrderPlacedV1;
+
+#[domain_event(version = 2, upcast_from = OrderPlacedV1)]
+pub struct OrderPlaced;
+
+impl From<OrderPlacedV1> for OrderPlaced {
+    fn from(_: OrderPlacedV1) -> Self {
+        Self
+    }
+}
+
+fn main() {}

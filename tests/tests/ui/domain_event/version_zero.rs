@@ -1,0 +1,6 @@
+use outbox_runtime::prelude::*;
+
+#[domain_event(version = 0)]
+pub struct OrderPaid;
+
+fn main() {}

@@ -1,0 +1,29 @@
+use outbox_runtime::prelude::*;
+
+use sqlx::Sqlite;
+
+#[domain_event(version = 1)]
+pub struct OrderPaid {
+    pub order_id: i64,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("failed")]
+pub struct Failed;
+
+#[idempotent_handler(key = "{message_id}")]
+async fn bare(_event: OrderPaid, _uow: &mut UnitOfWork<'_, Sqlite>) -> Result<(), Failed> {
+    Ok(())
+}
+
+#[idempotent_handler(key = "{message_id}")]
+async fn borrowed(_event: &Envelope<OrderPaid>, _uow: &mut UnitOfWork<'_, Sqlite>) -> Result<(), Failed> {
+    Ok(())
+}
+
+#[idempotent_handler(key = "{message_id}")]
+async fn inferred(_event: Envelope<_>, _uow: &mut UnitOfWork<'_, Sqlite>) -> Result<(), Failed> {
+    Ok(())
+}
+
+fn main() {}

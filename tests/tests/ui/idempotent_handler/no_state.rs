@@ -1,0 +1,28 @@
+use outbox_runtime::prelude::*;
+
+use sqlx::Sqlite;
+
+#[domain_event(version = 1)]
+pub struct OrderPaid {
+    pub order_id: i64,
+}
+
+#[derive(Clone)]
+pub struct Limits;
+
+#[derive(Debug, thiserror::Error)]
+#[error("failed")]
+pub struct Failed;
+
+#[idempotent_handler(key = "{message_id}")]
+async fn ship(
+    _event: Envelope<OrderPaid>,
+    _uow: &mut UnitOfWork<'_, Sqlite>,
+    _limits: Limits,
+    _borrowed: &Limits,
+    _second: Envelope<OrderPaid>,
+) -> Result<(), Failed> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use outbox_runtime::prelude::*;
+
+#[value_object]
+pub struct Nothing {}
+
+fn main() {}

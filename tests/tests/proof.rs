@@ -1,0 +1,21 @@
+//! Tests that count: what is promised holds under load, crashes and outages, to the last event.
+//! `tests/README.md` says which test stands for which failure case.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+#[path = "proof/books.rs"]
+mod books;
+#[path = "proof/dice.rs"]
+mod dice;
+#[path = "proof/exact.rs"]
+mod exact;
+#[path = "proof/recorder.rs"]
+mod recorder;
+#[path = "proof/relays.rs"]
+mod relays;
+#[path = "proof/writers.rs"]
+mod writers;

@@ -12,8 +12,19 @@ async fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("order-fulfilment: {error:#}");
+            eprintln!("order-fulfilment: {}", sentence(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes in one line, without those that the line quotes already.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }

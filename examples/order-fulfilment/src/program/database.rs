@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use order_fulfilment::ShopDb;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{PgPool, Pool, Postgres, Sqlite, SqlitePool};
+use sqlx::{Connection, PgConnection, PgPool, Pool, Postgres, Sqlite, SqlitePool};
+use tokio::time::timeout;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
@@ -77,12 +78,17 @@ async fn connect_postgres(url: &str) -> anyhow::Result<(Database, String)> {
         options.get_host(),
         options.get_port()
     );
+    // A pool would try again and again; a single connection says at once what is wrong.
+    let connected = timeout(CONNECT_WITHIN, PgConnection::connect_with(&options)).await;
+    let unreachable = || format!("the {place} can't be reached");
+    let connection = connected
+        .with_context(unreachable)?
+        .with_context(unreachable)?;
+    connection.close().await.with_context(unreachable)?;
     let pool = PgPoolOptions::new()
+        // More than the consumers' 16 handlers at a time, so that relay and placing get theirs.
         .max_connections(24)
-        .acquire_timeout(CONNECT_WITHIN)
-        .connect_with(options)
-        .await
-        .with_context(|| format!("the {place} can't be reached"))?;
+        .connect_lazy_with(options);
     Ok((Database::Postgres(pool), place))
 }
 

@@ -9,6 +9,7 @@ mod reconciliation;
 mod relays;
 mod rough_broker;
 mod run;
+mod table;
 
 pub(crate) use args::Args;
 pub(crate) use run::run;

@@ -9,13 +9,14 @@ use super::rough_broker::RoughBroker;
 
 /// How long a killed relay's shards stay its own. A service would keep the default of some
 /// seconds; here it is what a restart costs, of the relay and of the program.
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_millis(500);
 
 /// The program's relay, which is killed now and then to show that nothing comes of it.
 pub(crate) struct Relays<DB: Backend> {
     outbox: Outbox<DB>,
     broker: Arc<RoughBroker>,
-    running: RunningApp,
+    /// `None` only for the moment between a kill and the next start.
+    running: Option<RunningApp>,
     wanted: u64,
     restarts: u64,
 }
@@ -28,7 +29,7 @@ impl<DB: Backend> Relays<DB> {
         restarts: u64,
     ) -> Result<Self, AppError> {
         Ok(Self {
-            running: start(&outbox, &broker).await?,
+            running: Some(start(&outbox, &broker).await?),
             outbox,
             broker,
             wanted: restarts,
@@ -44,9 +45,10 @@ impl<DB: Backend> Relays<DB> {
         if !due || of == 0 {
             return Ok(false);
         }
-        // Replacing it drops the old one, which dies on the spot: no last message, no position, no
-        // farewell to its leases. All that it leaves behind is what the database holds.
-        self.running = start(&self.outbox, &self.broker).await?;
+        // Dropped, it dies on the spot: no last message, no position, no farewell to its leases.
+        // All that it leaves behind is what the database holds.
+        self.running = None;
+        self.running = Some(start(&self.outbox, &self.broker).await?);
         self.restarts += 1;
         Ok(true)
     }
@@ -58,12 +60,18 @@ impl<DB: Backend> Relays<DB> {
 
     /// Why nothing moves, as far as the relay knows.
     pub(crate) fn health(&self) -> String {
-        self.running.health().get().to_string()
+        match &self.running {
+            Some(running) => running.health().get().to_string(),
+            None => "not running".to_owned(),
+        }
     }
 
     /// Lets the relay come to rest.
     pub(crate) async fn stop(self) -> Result<(), AppError> {
-        self.running.shutdown().await
+        match self.running {
+            Some(running) => running.shutdown().await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -133,3 +133,71 @@ fn the_table_for_people_shows_every_figure() {
     }
     assert!(output.status.success());
 }
+
+/// A check that can't fail proves nothing: each part of the books is falsified once.
+#[tokio::test]
+async fn falsified_books_do_not_balance() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("orders.csv");
+    let orders = "order_id,customer_id,sku,quantity,unit_price_cents\n\
+        o1,c1,s1,2,100\no2,c1,s1,3,100\no3,c2,s1,1000,1\n";
+    std::fs::write(&csv, orders).unwrap();
+    for (falsify, noticed) in [
+        (
+            "UPDATE inventory_stock SET on_hand = on_hand - 1",
+            "gone from shelves",
+        ),
+        (
+            "UPDATE payment_accounts SET spent_cents = spent_cents + 1 WHERE customer_id = 'c1'",
+            "spent on accounts",
+        ),
+        (
+            "UPDATE ordering_orders SET status = 'cancelled' WHERE id = 'o1'",
+            "orders paid",
+        ),
+        (
+            "UPDATE ordering_orders SET status = 'placed' WHERE id = 'o3'",
+            "confirmed + cancelled",
+        ),
+        (
+            "UPDATE ordering_orders SET version = version + 1 WHERE id = 'o1'",
+            "changes of orders",
+        ),
+        (
+            "DELETE FROM outbox_message WHERE event_type = 'PaymentRefunded'",
+            "captured - refunded",
+        ),
+        (
+            "DELETE FROM inbox_message WHERE consumer = 'payment.refund'",
+            "inbox rows",
+        ),
+        (
+            "UPDATE inbox_message SET message_id = randomblob(16) WHERE consumer = 'payment.refund'",
+            "handled twice",
+        ),
+    ] {
+        let file = SqliteFile::new();
+        let run = || {
+            let mut command = program(&file.url());
+            command
+                .arg("--orders")
+                .arg(&csv)
+                .args(["--relay-restarts", "0", "--patience", "1"]);
+            command
+        };
+        balanced(&mut run());
+        let pool = sqlx::SqlitePool::connect(&file.url()).await.unwrap();
+        sqlx::query(falsify).execute(&pool).await.unwrap();
+        pool.close().await;
+
+        let output = run().output().unwrap();
+        let books = support::books(&output);
+        assert_eq!(output.status.code(), Some(1), "{falsify}: {books:#}");
+        let mut checks = books["checks"].as_array().unwrap().iter();
+        assert!(
+            checks.any(|check| check["balanced"] == false
+                && check["name"].as_str().unwrap().contains(noticed)),
+            "{falsify}: {books:#}"
+        );
+    }
+}

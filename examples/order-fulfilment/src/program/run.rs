@@ -81,31 +81,36 @@ impl Program {
 
         // The orders are placed while the first of them are fulfilled already.
         let placing = Placing::default();
-        let (contradictions, ()) = tokio::try_join!(
+        let (contradictions, end) = tokio::try_join!(
             placing.place_all(&outbox, &self.intake.orders),
             self.watch(&pool, &placing, &consumers, &mut relays),
         )?;
         self.bars.finish();
+        if let End::Stalled(reason) = end {
+            self.bars.say(&reason);
+        }
+        for refusal in &contradictions {
+            self.bars.say(&format!("refused: {refusal}"));
+        }
 
-        let mut this_run = ThisRun {
+        let books = DB::books(&pool).await.context("the books can't be read")?;
+        let this_run = ThisRun {
             orders_read: self.intake.orders.len() + self.intake.refused.len(),
             orders_refused: self.intake.refused.len() + contradictions.len(),
             orders_placed: placing.placed(),
             orders_already_placed: placing.already_placed(),
+            messages_published: broker.published(),
+            messages_repeated_on_purpose: broker.repeated(),
+            duplicates_absorbed: consumers.counts().consumers.duplicates,
             relay_restarts: relays.restarts(),
-            ..ThisRun::default()
         };
-        relays.stop().await?;
-        this_run.messages_published = broker.published();
-        this_run.messages_repeated_on_purpose = broker.repeated();
-        this_run.duplicates_absorbed = consumers.counts().consumers.duplicates;
-        consumers.shutdown().await?;
-
-        for refusal in &contradictions {
-            self.bars.say(&format!("refused: {refusal}"));
+        // Whatever they could not finish would be done by the next run.
+        for rest in [relays.stop().await, consumers.shutdown().await] {
+            if let Err(error) = rest {
+                self.bars.say(&error.to_string());
+            }
         }
         self.intake.refused.extend(contradictions);
-        let books = DB::books(&pool).await.context("the books can't be read")?;
         let reconciliation = Reconciliation::new(self.place, this_run, self.intake.refused, books)?;
         println!("{}", reconciliation.print(self.args.json)?);
         Ok(reconciliation.is_balanced())
@@ -118,7 +123,7 @@ impl Program {
         placing: &Placing,
         consumers: &RunningApp,
         relays: &mut Relays<DB>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<End> {
         let start = progress(pool).await?;
         let mut last = start;
         let mut moved_at = Instant::now();
@@ -131,16 +136,16 @@ impl Program {
                 (self.intake.orders.len() as u64).saturating_sub(placing.already_placed());
             let to_finish = of_this_file + (start.orders - start.finished).unsigned_abs();
             let finished = (now.finished - start.finished).unsigned_abs();
-            if relays.restart_midway(finished, to_finish).await? {
+            let restarted = relays.restart_midway(finished, to_finish).await?;
+            if restarted {
                 self.bars.say("the relay was killed and started again");
-            }
-            if placing.is_done() && now.is_drained() {
-                return Ok(());
+            } else if placing.is_done() && now.is_drained() {
+                return Ok(End::Drained);
             }
             if now != last {
                 (last, moved_at) = (now, Instant::now());
             } else if moved_at.elapsed() > Duration::from_secs(self.args.patience) {
-                bail!(
+                let reason = format!(
                     "nothing has moved for {} s: {} of {} events are handled, {} of {} published; consumers: {}; relay: {}",
                     self.args.patience,
                     now.handled,
@@ -150,9 +155,21 @@ impl Program {
                     consumers.health().get(),
                     relays.health(),
                 );
+                if !placing.is_done() {
+                    bail!(reason);
+                }
+                return Ok(End::Stalled(reason));
             }
         }
     }
+}
+
+/// How the watch came to its end.
+enum End {
+    /// Everything is published and handled.
+    Drained,
+    /// Something is left that does not move; the books will show what.
+    Stalled(String),
 }
 
 async fn progress<DB: ProgramDb>(pool: &Pool<DB>) -> anyhow::Result<Progress> {

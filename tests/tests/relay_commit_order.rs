@@ -219,6 +219,8 @@ async fn writers_that_race_and_relays_that_crash_lose_and_reorder_nothing() {
     let events = usize::try_from(fixture.events().await).unwrap();
     assert!(events > 2000);
     publisher.wait_for(events).await;
+    let last = fixture.number("SELECT max(id) FROM outbox_message").await;
+    position_reaches(&fixture, last).await;
     for relay in relays {
         relay.stop().await;
     }
@@ -228,6 +230,4 @@ async fn writers_that_race_and_relays_that_crash_lose_and_reorder_nothing() {
         let complete: Vec<i64> = (1..=i64::try_from(sequences.len()).unwrap()).collect();
         assert_eq!(sequences, complete, "aggregate {aggregate}");
     }
-    let last = fixture.number("SELECT max(id) FROM outbox_message").await;
-    position_reaches(&fixture, last).await;
 }

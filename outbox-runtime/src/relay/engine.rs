@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,20 +95,43 @@ impl<DB: Backend> Engine<DB> {
     /// Works until `shutdown`, then finishes or gives back what is in flight.
     pub(super) async fn run_until(mut self, shutdown: impl Future<Output = ()> + Send) {
         tracing::info!(instance = %self.instance, "the relay starts");
-        let mut shutdown = std::pin::pin!(shutdown);
-        loop {
-            // A turn may be dropped anywhere: it changes memory only after its statements.
+        let mut shutdown = pin!(shutdown);
+        let patience = self.options.shutdown_deadline;
+        let deadline = loop {
+            if let Some(deadline) = self.work_until(shutdown.as_mut()).await {
+                break deadline;
+            }
             tokio::select! {
                 biased;
-                () = &mut shutdown => break,
-                () = self.turn() => {}
+                () = &mut shutdown => break Instant::now() + patience,
+                () = self.wait() => {}
             }
-        }
-        self.shut_down().await;
+        };
+        self.shut_down(deadline).await;
     }
 
-    /// Does what is due, then waits for the next thing to do.
-    async fn turn(&mut self) {
+    /// Does what is due. If the shutdown comes meanwhile, says when it has to be over.
+    ///
+    /// What is under way is then finished where that is possible: a statement that is dropped may
+    /// have been done all the same, and its entry in the journal would be repeated.
+    async fn work_until(
+        &mut self,
+        shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
+    ) -> Option<Instant> {
+        let patience = self.options.shutdown_deadline;
+        let mut work = pin!(self.work());
+        tokio::select! {
+            () = &mut work => None,
+            () = shutdown => {
+                let deadline = Instant::now() + patience;
+                let _ = timeout_at(deadline - patience / 2, work).await;
+                Some(deadline)
+            }
+        }
+    }
+
+    /// Does what is due. It may be dropped anywhere: it changes memory only after its statements.
+    async fn work(&mut self) {
         if self.leasing.is_due() {
             self.keep_leases().await;
         }
@@ -118,9 +142,9 @@ impl<DB: Backend> Engine<DB> {
         if self.storing.is_due() && self.has_positions_to_store() {
             self.store_positions().await;
         }
-        self.wait().await;
     }
 
+    /// Waits for the next thing to do.
     async fn wait(&mut self) {
         let mut next = self.leasing.due();
         if self.has_room() {
@@ -177,8 +201,7 @@ impl<DB: Backend> Engine<DB> {
         self.lanes.drop_keys(|key| gone.contains(key.shard));
     }
 
-    async fn shut_down(mut self) {
-        let deadline = Instant::now() + self.options.shutdown_deadline;
+    async fn shut_down(mut self, deadline: Instant) {
         // A part of the time is kept for the positions and leases.
         let for_publishing = deadline - self.options.shutdown_deadline / 4;
         while let Ok(Some(done)) = timeout_at(for_publishing, self.publishing.join_next()).await {
@@ -191,7 +214,7 @@ impl<DB: Backend> Engine<DB> {
             );
             self.publishing.shutdown().await;
         }
-        match timeout_at(deadline, self.give_up_all()).await {
+        match timeout_at(deadline, self.settle_and_give_up()).await {
             Ok(Ok(())) => tracing::info!(instance = %self.instance, "the relay has stopped"),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the relay stopped without giving back its leases; they run out");

@@ -84,7 +84,13 @@ impl<DB: Backend> Engine<DB> {
     }
 
     /// Stores the positions and gives up every shard, for a shutdown.
-    pub(super) async fn give_up_all(&mut self) -> Result<(), Error> {
+    pub(super) async fn settle_and_give_up(&mut self) -> Result<(), Error> {
+        if self.scans.has_gaps() {
+            // The first one learns who is still writing and the second one settles what nobody
+            // will fill, so that the next owner begins as far up as possible.
+            self.read().await;
+            self.read().await;
+        }
         self.advance(true).await?;
         let leases = self.shards.leases(self.shards.all());
         let mut writing = self.writing().await?;

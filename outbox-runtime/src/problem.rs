@@ -5,7 +5,7 @@ use std::fmt;
 /// Something that keeps a program from starting, with the place in the program's source.
 ///
 /// All problems are reported at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Problem {
     place: Option<(&'static str, u32)>,
     sentence: String,
@@ -44,6 +44,13 @@ impl fmt::Display for Problem {
             write!(f, "{file}:{line}: ")?;
         }
         f.write_str(&self.sentence)
+    }
+}
+
+/// As [`Display`](fmt::Display), since a `main` that returns the error prints it so.
+impl fmt::Debug for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

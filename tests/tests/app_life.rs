@@ -18,7 +18,7 @@ use outbox_runtime::prelude::*;
 use outbox_runtime::relay::RelayOptions;
 use outbox_runtime::{Error, Message};
 use outbox_tests::{Fixture, TestDatabase, bank, on_both_databases};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 on_both_databases!(
     events_flow_from_a_commit_to_the_last_effect,
@@ -306,14 +306,16 @@ where
     let mut stopped = 0;
     while shipped(&fixture).await < 200 {
         // A process of its own has a broker of its own: what was in it is gone.
-        let running = app(&fixture)
-            .broker(InProcessBroker::new())
-            .start()
-            .await
-            .unwrap();
+        let (stop, stopping) = oneshot::channel::<()>();
+        let shutdown = async {
+            let _ = stopping.await;
+        };
+        let app = app(&fixture).broker(InProcessBroker::new());
+        let running = tokio::spawn(app.run_until(shutdown));
         let target = (shipped(&fixture).await + 40).min(200);
         wait_for_shipped(&fixture, target).await;
-        running.shutdown().await.unwrap();
+        stop.send(()).unwrap();
+        running.await.unwrap().unwrap();
         stopped += 1;
     }
     assert!(stopped > 1, "it was never stopped midway");

@@ -5,10 +5,12 @@
 mod consumer_support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use consumer_support::*;
 use outbox_runtime::store::{Claim, InboxStore, Names};
 use outbox_tests::{Answer, Postman, message, postgres};
+use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, Executor, Postgres};
 use tokio::sync::Semaphore;
 
@@ -89,4 +91,55 @@ async fn a_duplicate_does_not_abort_the_transaction() {
     transaction.execute("SELECT 1").await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!(inbox(&fixture).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_are_killed_again_and_again_cost_no_effect_and_repeat_none() {
+    let Some(fixture) = postgres().await else {
+        return;
+    };
+    open_accounts(&fixture, &["a", "b"]).await;
+    let (postman, script) = (Postman::new(), Script::default());
+    let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT, BONUS]));
+    let killer = PgPoolOptions::new()
+        .max_connections(1)
+        .connect(&fixture.url)
+        .await
+        .unwrap();
+    let killing = tokio::spawn(async move {
+        loop {
+            sqlx::query(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            )
+            .execute(&killer)
+            .await
+            .unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    // Ten lanes of ten messages, all to two accounts, so conflicts come on top.
+    let mut answers = Vec::new();
+    for sequence in 1..=10 {
+        for lane in 0..10 {
+            let account = if lane % 2 == 0 { "a" } else { "b" };
+            let message = message(&paid(account, 100), &format!("order-{lane}"), sequence);
+            answers.push(postman.deliver(&message));
+        }
+    }
+    for answer in answers {
+        assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    }
+    killing.abort();
+    assert!(killing.await.unwrap_err().is_cancelled());
+    fixture.pool.close().await;
+    let pool = PgPoolOptions::new().connect(&fixture.url).await.unwrap();
+    let total: i64 = sqlx::query_scalar("SELECT sum(balance)::bigint FROM accounts")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(total, 100 * 101);
+    let counts = running.consumer.counts();
+    assert!(counts.failed_attempts > 0, "nothing was killed midway");
+    assert_eq!((counts.handled, counts.duplicates), (200, 0), "{counts:?}");
 }

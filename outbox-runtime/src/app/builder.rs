@@ -24,7 +24,8 @@ const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
 /// It finds every handler that is linked into the program, checks that all fits together and fits
 /// the database, and keeps one relay and one consumer running until the shutdown signal: a part
 /// that fails is started again, a broker that is down is waited for, and
-/// [`health`](Self::health) says so meanwhile.
+/// [`health`](Self::health) says so meanwhile. The relay starts once the consumers are subscribed,
+/// so that nothing is published past them.
 ///
 /// ```no_run
 /// use outbox_runtime::prelude::*;

@@ -221,11 +221,13 @@ impl<DB: Backend> Consumer<DB> {
     }
 
     fn dispatcher(&self, handlers: Handlers<DB>, stop: CancellationToken) -> Dispatcher<DB> {
+        let connections = self.outbox.pool().options().get_max_connections();
+        let concurrency = self.options.concurrency_with(connections);
         let transactor = Transactor::new(self.outbox.clone(), Arc::clone(&self.states));
         Dispatcher {
             handlers,
             transactor,
-            running: Semaphore::new(self.options.concurrency),
+            running: Semaphore::new(concurrency),
             options: self.options.clone(),
             counters: self.counters.clone(),
             health: self.health.clone(),

@@ -28,10 +28,13 @@ pub enum OnUnreadable {
     Discard,
 }
 
+/// How many messages are handled at a time unless the user says.
+const MOST_UNLESS_TOLD: usize = 16;
+
 /// How a consumer works. The defaults suit most services.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerOptions {
-    pub(super) concurrency: usize,
+    concurrency: Option<usize>,
     pub(super) prefetch: usize,
     pub(super) backoff: Backoff,
     pub(super) on_unhandled: OnUnhandled,
@@ -40,10 +43,11 @@ pub struct ConsumerOptions {
 }
 
 impl ConsumerOptions {
-    /// 16 messages at a time, 256 taken in advance, retries after 100 ms doubling to 30 s.
+    /// 16 messages at a time (fewer with a small pool), 256 taken in advance, retries after 100 ms
+    /// doubling to 30 s.
     pub fn new() -> Self {
         Self {
-            concurrency: 16,
+            concurrency: None,
             prefetch: 256,
             backoff: Backoff::default(),
             on_unhandled: OnUnhandled::default(),
@@ -54,11 +58,12 @@ impl ConsumerOptions {
 
     /// Sets how many messages of different aggregates are handled at a time, at least 1.
     ///
-    /// Each takes a connection of the pool while it is handled, so leave the pool larger than this
-    /// by what the rest of the service needs.
+    /// Each takes a connection of the pool while it is handled. Unless told it is 16, or half of
+    /// the pool's connections where that is less, so that the relay and the rest of the service
+    /// find some.
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
-        self.concurrency = messages.max(1);
+        self.concurrency = Some(messages.max(1));
         self
     }
 
@@ -101,8 +106,32 @@ impl ConsumerOptions {
     }
 }
 
+impl ConsumerOptions {
+    /// How many messages are handled at a time, with a pool of so many connections.
+    pub(super) fn concurrency_with(&self, connections: u32) -> usize {
+        self.concurrency.unwrap_or_else(|| {
+            let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
+            half.clamp(1, MOST_UNLESS_TOLD)
+        })
+    }
+}
+
 impl Default for ConsumerOptions {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_pool_is_not_used_up() {
+        let options = ConsumerOptions::new();
+        assert_eq!(options.concurrency_with(1), 1);
+        assert_eq!(options.concurrency_with(10), 5);
+        assert_eq!(options.concurrency_with(100), 16);
+        assert_eq!(options.concurrency(40).concurrency_with(10), 40);
     }
 }

@@ -141,6 +141,7 @@ async fn repeats_what_was_not_confirmed<DB: TestDatabase>(fixture: Fixture<DB>) 
     relay.health.wait_for(|health| health.is_healthy()).await;
     relay.stop().await;
     publisher.assert_complete(10, 10);
+    assert_eq!(publisher.overlaps(), 0);
     assert_eq!(
         fixture
             .number("SELECT min(position) FROM outbox_shard")
@@ -238,6 +239,7 @@ async fn drains_a_backlog_larger_than_its_memory<DB: TestDatabase>(fixture: Fixt
     publisher.wait_for(20_000).await;
     relay.stop().await;
     publisher.assert_complete(40, 500);
+    assert_eq!(publisher.overlaps(), 0);
     assert_eq!(publisher.taken().len(), 20_000);
 }
 

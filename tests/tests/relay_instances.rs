@@ -81,6 +81,7 @@ async fn share_the_shards_and_hand_them_over<DB: TestDatabase>(fixture: Fixture<
     second.stop().await;
     third.stop().await;
     publisher.assert_complete(100, 20);
+    assert_eq!(publisher.overlaps(), 0);
     assert_eq!(
         publisher.taken().len(),
         2000,

@@ -97,10 +97,14 @@ pub use options::{RelayOptions, RelayOptionsError};
 /// # use outbox_runtime::broker::Publisher;
 /// # use outbox_runtime::relay::Relay;
 /// # #[cfg(feature = "sqlite")]
-/// # async fn example(outbox: Outbox<sqlx::Sqlite>, publisher: impl Publisher + 'static) {
+/// # async fn example(
+/// #     outbox: Outbox<sqlx::Sqlite>,
+/// #     publisher: impl Publisher + 'static,
+/// #     shutdown: impl Future<Output = ()> + Send,
+/// # ) {
 /// let relay = Relay::new(outbox, publisher);
 /// let health = relay.health();
-/// relay.run_until(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await;
+/// relay.run_until(shutdown).await;
 /// # let _ = health;
 /// # }
 /// ```

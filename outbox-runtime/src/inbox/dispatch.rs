@@ -1,6 +1,5 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -10,16 +9,11 @@ use super::counters::Counters;
 use super::failure::Failure;
 use super::handlers::{Handler, Handlers, Takers};
 use super::options::{ConsumerOptions, OnUnhandled, OnUnreadable};
+use super::retries::{Retries, Retry};
 use super::transact::{Effect, Transactor};
 use crate::domain::{Message, Metadata};
-use crate::handler::FailureKind;
 use crate::health::HealthHandle;
 use crate::store::Backend;
-
-/// How often a version conflict is tried again without a wait.
-const CONFLICTS_AT_ONCE: u32 = 5;
-/// From how many failed attempts on a message counts as a reason for degraded health.
-const ATTEMPTS_TO_DEGRADE: u32 = 5;
 
 /// Takes a message through all consumers that want it, until each has had its effect.
 pub(super) struct Dispatcher<DB: Backend> {
@@ -80,21 +74,23 @@ impl<DB: Backend> Dispatcher<DB> {
 
     async fn handle_all(&self, message: &Message, mut pending: Vec<Pending<DB>>) -> Outcome {
         let mut complaint = Complaint::of(&self.health, &message.metadata);
-        let mut failed_rounds = 0;
-        while !pending.is_empty() {
+        let mut retries = Retries::new(self.options.backoff);
+        loop {
             let Some(failures) = self.round(message, &mut pending).await else {
                 return Outcome::Stopped;
             };
-            let Some(wait) = self.wait_after(&failures, &mut failed_rounds) else {
-                continue;
-            };
-            let permanent = failures
-                .iter()
-                .any(|failure| failure.kind == FailureKind::Permanent);
-            if permanent || failed_rounds >= ATTEMPTS_TO_DEGRADE {
+            if pending.is_empty() {
+                return Outcome::Done;
+            }
+            let Retry {
+                wait,
+                degrades_health,
+            } = retries.after(&failures);
+            if degrades_health {
                 let reasons: Vec<_> = failures.iter().map(|f| f.reason.as_str()).collect();
                 complaint.say(&format!(
-                    "failed {failed_rounds} time(s) and is tried again: {}",
+                    "failed {} time(s) and is tried again: {}",
+                    retries.rounds(),
                     reasons.join("; ")
                 ));
             }
@@ -103,7 +99,6 @@ impl<DB: Backend> Dispatcher<DB> {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        Outcome::Done
     }
 
     /// Lets each pending consumer try once, and keeps those that failed. `None` when the consumer
@@ -164,29 +159,6 @@ impl<DB: Backend> Dispatcher<DB> {
             Err(failure) => warn!(reason = failure.reason, "attempt failed; trying again"),
         }
         result
-    }
-
-    /// How long to wait before the next round; `None` for not at all.
-    fn wait_after(&self, failures: &[Failure], failed_rounds: &mut u32) -> Option<Duration> {
-        if failures.is_empty() {
-            return None;
-        }
-        *failed_rounds = failed_rounds.saturating_add(1);
-        let only_conflicts = failures.iter().all(|failure| failure.is_version_conflict);
-        if only_conflicts && *failed_rounds <= CONFLICTS_AT_ONCE {
-            return None;
-        }
-        let backoff = self.options.backoff;
-        // As long as there are no dead letters, a permanent failure is tried again too, though
-        // rarely: a deployment may mend it.
-        let all_permanent = failures
-            .iter()
-            .all(|failure| failure.kind == FailureKind::Permanent);
-        Some(if all_permanent {
-            backoff.longest()
-        } else {
-            backoff.delay(*failed_rounds)
-        })
     }
 
     async fn unhandled(&self, metadata: &Metadata) -> Outcome {

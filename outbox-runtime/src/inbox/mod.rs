@@ -8,6 +8,7 @@ mod failure;
 mod handlers;
 mod lanes;
 mod options;
+mod retries;
 mod transact;
 
 pub use consumer::{Consumer, ConsumerError};

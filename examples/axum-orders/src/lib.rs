@@ -113,14 +113,19 @@ struct ApiError(#[from] Error);
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = match &self.0 {
-            Error::AlreadyExists { .. } | Error::VersionConflict { .. } => StatusCode::CONFLICT,
-            Error::NotFound { .. } => StatusCode::NOT_FOUND,
-            Error::Context(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            other if other.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        // The error's own words are for the service's log.
+        let answer = match &self.0 {
+            Error::AlreadyExists { .. } | Error::VersionConflict { .. } => {
+                (StatusCode::CONFLICT, "somebody was faster")
+            }
+            Error::NotFound { .. } => (StatusCode::NOT_FOUND, "no such order"),
+            Error::Context(_) => (StatusCode::UNPROCESSABLE_ENTITY, "the id can't be used"),
+            other if other.is_transient() => {
+                (StatusCode::SERVICE_UNAVAILABLE, "try again in a moment")
+            }
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "something went wrong"),
         };
-        (status, self.to_string()).into_response()
+        answer.into_response()
     }
 }
 // ANCHOR_END: handler

@@ -149,6 +149,37 @@ async fn a_long_transaction_on_other_tables_holds_back_nothing() {
     batch.rollback().await.unwrap();
 }
 
+#[tokio::test]
+async fn many_gaps_beside_an_open_transaction_are_relayed_in_order() {
+    let Some(fixture) = postgres().await else {
+        return;
+    };
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    let mut slow = fixture.pool.begin().await.unwrap();
+    insert(&mut slow, "slow", 1).await;
+    for sequence in 1..=300 {
+        // Each second id is given out and rolled back.
+        let mut failed = fixture.pool.begin().await.unwrap();
+        insert(&mut failed, "never", 1).await;
+        failed.rollback().await.unwrap();
+        fixture.run_sql(&insert_events("fast", [sequence])).await;
+    }
+    publisher.wait_for(300).await;
+    insert(&mut slow, "slow", 2).await;
+    slow.commit().await.unwrap();
+    // What follows on the slow one's aggregate comes after it.
+    fixture.run_sql(&insert_events("slow", 3..=4)).await;
+    fixture.run_sql(&insert_events("fast", 301..=302)).await;
+    publisher.wait_for(306).await;
+    highest_reaches(&fixture, 606).await;
+    relay.stop().await;
+    assert_eq!(publisher.sequences()["slow"], [1, 2, 3, 4]);
+    assert_eq!(publisher.sequences()["fast"], (1..=302).collect::<Vec<_>>());
+    assert_eq!(publisher.taken().len(), 306);
+    position_reaches(&fixture, 606).await;
+}
+
 /// One writer's life: transactions on random aggregates, in the order of a row lock as a unit of
 /// work has it, with waits before the commit and some rollbacks.
 async fn write_at_random(pool: PgPool, mut seed: u64, transactions: u32) {

@@ -1,8 +1,11 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ranges::Ranges;
 use crate::domain::Shard;
-use crate::store::{ShardSet, Writers};
+use crate::store::{ShardSet, Snapshot, Writers, Xid};
+
+/// A generation of more ranges than this is left out of reads where that is safe.
+const MANY: usize = if cfg!(test) { 2 } else { 200 };
 
 /// The ids that a cursor stepped over because no row was visible there yet.
 ///
@@ -20,7 +23,7 @@ struct Generation {
     shards: ShardSet,
     /// Transactions that may still fill the gap; `None` before they were asked for. Once this is
     /// empty, one more read settles the gap.
-    remaining: Option<BTreeSet<String>>,
+    remaining: Option<BTreeMap<String, BTreeSet<Xid>>>,
 }
 
 impl Gaps {
@@ -28,13 +31,30 @@ impl Gaps {
         self.generations.is_empty()
     }
 
-    /// All missing ids, for the next read.
-    pub(super) fn ids(&self) -> Ranges {
-        let mut all = Ranges::default();
+    /// The missing ids that the next read has to ask for, and who may fill the others.
+    ///
+    /// A generation that waits for a long transaction can become large. It is left out as long as
+    /// only transactions with numbers can fill it; whether the read may go without it shows
+    /// afterwards, by [`Resting::may_rest`].
+    pub(super) fn ids(&self) -> (Ranges, Resting) {
+        let mut ids = Ranges::default();
+        let mut resting = Resting::default();
         for generation in &self.generations {
-            all.extend(&generation.ids);
+            match generation.resting_on() {
+                Some(remaining) => resting.writers.extend(remaining.values().cloned()),
+                None => ids.extend(&generation.ids),
+            }
         }
-        all
+        (ids, resting)
+    }
+
+    /// All missing ids.
+    pub(super) fn all_ids(&self) -> Ranges {
+        let mut ids = Ranges::default();
+        for generation in &self.generations {
+            ids.extend(&generation.ids);
+        }
+        ids
     }
 
     /// Takes in a row that the last read found in a gap. Says whether it is news of a shard that
@@ -144,19 +164,51 @@ impl Generation {
             return;
         };
         let mut may_be_renamed = false;
-        remaining.retain(|writer| {
-            let stays = writers.in_flight.contains(writer);
-            may_be_renamed |= !stays && !Writers::is_prepared(writer);
-            stays
+        remaining.retain(|writer, xids| {
+            if let Some(now) = writers.in_flight.get(writer) {
+                xids.clone_from(now);
+                return true;
+            }
+            may_be_renamed |= !Writers::is_prepared(writer);
+            false
         });
         if may_be_renamed {
-            remaining.extend(writers.prepared().cloned());
+            let prepared = writers.prepared();
+            remaining.extend(prepared.map(|(name, xids)| (name.clone(), xids.clone())));
         }
     }
 
     /// Whether nobody can fill the gap any more.
     fn is_dead(&self) -> bool {
-        self.remaining.as_ref().is_some_and(BTreeSet::is_empty)
+        self.remaining.as_ref().is_some_and(BTreeMap::is_empty)
+    }
+
+    /// Who may fill the gaps, if they are many and all of those have numbers.
+    fn resting_on(&self) -> Option<&BTreeMap<String, BTreeSet<Xid>>> {
+        let remaining = self.remaining.as_ref()?;
+        let known = !remaining.is_empty() && remaining.values().all(|xids| !xids.is_empty());
+        (known && self.ids.len() > MANY).then_some(remaining)
+    }
+}
+
+/// The writers of gaps that a read leaves out.
+#[derive(Debug, Default)]
+pub(super) struct Resting {
+    /// The numbers of each.
+    writers: BTreeSet<BTreeSet<Xid>>,
+}
+
+impl Resting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.writers.is_empty()
+    }
+
+    /// Whether none of the gaps was filled as far as a read with this snapshot could see: each
+    /// transaction that may fill one had not ended.
+    pub(super) fn may_rest(&self, snapshot: &Snapshot) -> bool {
+        let in_progress =
+            |xids: &BTreeSet<Xid>| xids.iter().any(|&xid| snapshot.is_in_progress(xid));
+        self.writers.iter().all(in_progress)
     }
 }
 

@@ -30,7 +30,7 @@
 //!    if there is one. If there is none, there never will be.
 //!
 //! No timeout takes part in this. A transaction that stays open for hours holds back positions,
-//! not messages, and costs one list of the ids that are missing. What a transaction writes to
+//! not messages, and costs one list of the ids that are missing (16 bytes a range). What a transaction writes to
 //! other tables before it first writes to the outbox does not hold back anything.
 //! An id must come from the column's own default: who calls `nextval` ahead of the insert breaks
 //! step 2.
@@ -44,9 +44,11 @@
 //! and checks its version, and only then gets its ids. So where a row of the aggregate is visible,
 //! all earlier ones are. Each read is one statement and so one snapshot, it asks for all gaps
 //! besides what lies above the cursor, and its rows are taken in order of their ids, never past
-//! where it was cut off. So no row is taken before an earlier one of its aggregate. From then on
-//! the messages of one ordering key stand in one queue, of which only one call to the publisher
-//! takes at a time.
+//! where it was cut off. So no row is taken before an earlier one of its aggregate. (Gaps that are
+//! many are left out where only transactions can fill them of which that very snapshot shows that
+//! they had not ended; where it does not show that, the read is made again with all of them.) From
+//! then on the messages of one ordering key stand in one queue, of which only one call to the
+//! publisher takes at a time.
 //!
 //! # When the broker fails
 //!

@@ -54,6 +54,11 @@ impl Ranges {
         self.ranges.is_empty()
     }
 
+    /// How many ranges there are.
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The lowest id.
     pub(super) fn first(&self) -> Option<i64> {
         self.ranges.keys().next().copied()

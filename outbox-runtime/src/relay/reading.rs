@@ -4,7 +4,8 @@ use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::publishing::{Item, Key};
-use crate::store::{Backend, Error, LogContent, LogRequest, LogRow};
+use super::scan::Question;
+use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
 
 /// The longest pause while an id is missing: its transaction may end at any moment, and a foreign
 /// writer's commit wakes nobody.
@@ -45,28 +46,20 @@ impl<DB: Backend> Engine<DB> {
 
     async fn read_scan(&mut self, index: usize) -> Result<Read, Error> {
         let limit = self.room().min(self.read_size());
-        let (Some(question), 1..) = (self.scans.question(index), limit) else {
+        let (Some(mut question), 1..) = (self.scans.question(index), limit) else {
             return Ok(Read::default());
         };
-        let read = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
-            let request = LogRequest {
-                after: question.after,
-                up_to: question.up_to,
-                gaps: &question.gaps,
-                limit,
-                shards: question.shards,
-            };
-            DB::read_log(&mut connection, &self.queries, &request)
-                .await
-                .map_err(Error::database("reading the outbox"))
-        };
-        let rows = self.in_time("reading the outbox", read).await?;
+        let mut read = self.ask(&question, limit).await?;
+        let may_rest = |snapshot| question.resting.may_rest(snapshot);
+        if !question.resting.is_empty()
+            && !read.rows.is_empty()
+            && !read.snapshot.as_ref().is_some_and(may_rest)
+        {
+            // A gap that was left out may have been filled, and what was read may come after that.
+            self.scans.ask_for_all(index, &mut question);
+            read = self.ask(&question, limit).await?;
+        }
+        let rows = read.rows;
         let any = !rows.is_empty();
         let in_order = DB::COMMITS_IN_ID_ORDER;
         let answer = self.scans.answer(index, &question, rows, limit, in_order);
@@ -77,6 +70,29 @@ impl<DB: Backend> Engine<DB> {
             news: any,
             more: answer.more,
         })
+    }
+
+    async fn ask(&self, question: &Question, limit: usize) -> Result<LogRead, Error> {
+        let request = LogRequest {
+            after: question.after,
+            up_to: question.up_to,
+            gaps: &question.gaps,
+            limit,
+            shards: question.shards,
+            with_snapshot: !question.resting.is_empty(),
+        };
+        let read = async {
+            let mut connection = self
+                .outbox
+                .pool()
+                .acquire()
+                .await
+                .map_err(Error::database("taking a connection from the pool"))?;
+            DB::read_log(&mut connection, &self.queries, &request)
+                .await
+                .map_err(Error::database("reading the outbox"))
+        };
+        self.in_time("reading the outbox", read).await
     }
 
     /// Learns which transactions may still fill the gaps: after the reads that found them.

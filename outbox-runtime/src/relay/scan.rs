@@ -1,4 +1,4 @@
-use super::gaps::Gaps;
+use super::gaps::{Gaps, Resting};
 use super::ranges::Ranges;
 use crate::domain::Shard;
 use crate::store::{LogRow, ShardSet};
@@ -27,6 +27,8 @@ pub(super) struct Question {
     pub(super) after: i64,
     pub(super) up_to: i64,
     pub(super) gaps: Vec<(i64, i64)>,
+    /// Who may fill gaps that are not asked for.
+    pub(super) resting: Resting,
     pub(super) shards: ShardSet,
 }
 
@@ -100,12 +102,22 @@ impl Scans {
     pub(super) fn question(&self, index: usize) -> Option<Question> {
         let scan = self.scans.get(index)?;
         let next = self.scans.get(index + 1);
+        let (gaps, resting) = scan.gaps.ids();
         Some(Question {
             after: scan.cursor,
             up_to: next.map_or(i64::MAX, |next| next.cursor),
-            gaps: scan.gaps.ids().iter().collect(),
+            gaps: gaps.iter().collect(),
+            resting,
             shards: scan.shards,
         })
+    }
+
+    /// Makes the question one that leaves nothing out.
+    pub(super) fn ask_for_all(&self, index: usize, question: &mut Question) {
+        if let Some(scan) = self.scans.get(index) {
+            question.gaps = scan.gaps.all_ids().iter().collect();
+            question.resting = Resting::default();
+        }
     }
 
     /// Takes in what was read: `limit` rows at most, in the order of ids and from one snapshot.

@@ -13,6 +13,7 @@ mod stored_message;
 mod typed_id;
 mod wake;
 mod write;
+mod writers;
 
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -30,9 +31,10 @@ pub use migration::MigrationStore;
 pub(crate) use migration::compare;
 pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
 pub use relay::{
-    JournalEntry, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet, Writers,
+    JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,
 };
 pub use render::{Names, NamesError};
 pub use stored_message::LogContent;
 pub use wake::Wake;
 pub use write::{EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore};
+pub use writers::{Snapshot, Writers, Xid};

@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 
@@ -6,6 +5,7 @@ use sqlx::{Database, Pool};
 use uuid::Uuid;
 
 use super::stored_message::LogContent;
+use super::writers::{Snapshot, Writers};
 use super::{Names, Wake};
 use crate::domain::{SHARDS, Shard};
 
@@ -90,6 +90,17 @@ pub struct LogRequest<'a> {
     pub limit: usize,
     /// Rows of other shards come without their content.
     pub shards: ShardSet,
+    /// Whether the read has to say which transactions it did not see.
+    pub with_snapshot: bool,
+}
+
+/// What a read of the log found.
+#[derive(Debug)]
+pub struct LogRead {
+    /// The rows in the order of ids.
+    pub rows: Vec<LogRow>,
+    /// Which transactions the read did not see: if it was asked for and there are rows.
+    pub snapshot: Option<Snapshot>,
 }
 
 /// A row of the log.
@@ -101,26 +112,6 @@ pub struct LogRow {
     pub shard: Shard,
     /// What is in it, if the shard was asked for.
     pub content: LogContent,
-}
-
-/// The transactions that may still add rows with ids below those seen so far.
-#[derive(Debug, Clone, Default)]
-pub struct Writers {
-    /// The name of each, never used for two transactions at a time.
-    pub in_flight: BTreeSet<String>,
-}
-
-impl Writers {
-    /// Those that belong to no session: a transaction that is prepared for a two-phase commit can
-    /// take such a name, and its former one is then gone.
-    pub fn prepared(&self) -> impl Iterator<Item = &String> {
-        self.in_flight.iter().filter(|name| Self::is_prepared(name))
-    }
-
-    /// Whether the name is one of a transaction without a session.
-    pub fn is_prepared(name: &str) -> bool {
-        name.starts_with("-1/")
-    }
 }
 
 /// A shard as its row says.
@@ -175,7 +166,7 @@ pub trait RelayStore: Database {
         connection: &mut Self::Connection,
         queries: &Self::RelayQueries,
         request: &LogRequest<'_>,
-    ) -> impl Future<Output = Result<Vec<LogRow>, sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<LogRead, sqlx::Error>> + Send;
 
     /// The transactions that have begun to write to the log and have not ended.
     #[doc(hidden)]

@@ -2,7 +2,10 @@ use super::*;
 
 fn writers(names: &[&str]) -> Writers {
     Writers {
-        in_flight: names.iter().map(|&name| name.to_owned()).collect(),
+        in_flight: names
+            .iter()
+            .map(|&name| (name.to_owned(), BTreeSet::new()))
+            .collect(),
     }
 }
 
@@ -111,4 +114,28 @@ fn a_row_is_news_only_to_the_shards_that_miss_it() {
     assert!(!gaps.found(9, 4));
     gaps.drop_shards(shards(&[1, 2]));
     assert!(gaps.is_empty());
+}
+
+#[test]
+fn many_gaps_of_a_known_transaction_are_left_out_while_it_is_in_progress() {
+    let mut gaps = Gaps::default();
+    let numbered = |xids: &[Xid]| Writers {
+        in_flight: [("3/7".to_owned(), xids.iter().copied().collect())].into(),
+    };
+    gaps.open(ids(&[(1, 1), (3, 3), (5, 5)]), shards(&[1]));
+    assert_eq!(
+        gaps.ids().0,
+        gaps.all_ids(),
+        "its writers are not known yet"
+    );
+    gaps.observe(&numbered(&[]));
+    assert_eq!(gaps.ids().0, gaps.all_ids(), "its writer has no number yet");
+    gaps.observe(&numbered(&[90, 92]));
+    let (asked, resting) = gaps.ids();
+    assert!(asked.is_empty() && !resting.is_empty());
+    let rests = |text: &str| resting.may_rest(&Snapshot::parse(text).unwrap());
+    assert!(rests("90:95:90"));
+    assert!(!rests("95:95:"));
+    gaps.observe(&writers(&[]));
+    assert_eq!(gaps.ids().0, gaps.all_ids(), "the last read asks for all");
 }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::store::stored_message::StoredMessage;
 use crate::store::{
-    JournalEntry, LogContent, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease, ShardSet,
-    Wake, Writers,
+    JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
+    ShardSet, Snapshot, Wake, Writers,
 };
 
 /// The relay's SQL of one outbox on PostgreSQL.
@@ -58,7 +58,7 @@ impl RelayStore for Postgres {
         connection: &mut PgConnection,
         queries: &RelayQueries,
         request: &LogRequest<'_>,
-    ) -> Result<Vec<LogRow>, sqlx::Error> {
+    ) -> Result<LogRead, sqlx::Error> {
         let (first, last): (Vec<i64>, Vec<i64>) = request.gaps.iter().copied().unzip();
         let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read)))
             .bind(request.after)
@@ -67,21 +67,34 @@ impl RelayStore for Postgres {
             .bind(last)
             .bind(as_i64(request.limit))
             .bind(request.shards.bits())
+            .bind(request.with_snapshot)
             .fetch_all(connection)
             .await?;
-        rows.iter().map(read_row).collect()
+        let snapshot: Option<String> = match rows.first() {
+            Some(row) => row.try_get(17)?,
+            None => None,
+        };
+        Ok(LogRead {
+            rows: rows.iter().map(read_row).collect::<Result<_, _>>()?,
+            snapshot: snapshot.as_deref().and_then(Snapshot::parse),
+        })
     }
 
     async fn writers_in_flight(
         connection: &mut PgConnection,
         queries: &RelayQueries,
     ) -> Result<Writers, sqlx::Error> {
-        let names: Vec<String> = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.writers)))
-            .bind(&queries.log)
-            .fetch_all(connection)
-            .await?;
+        let writers: Vec<(String, Vec<i64>)> =
+            sqlx::query_as(AssertSqlSafe(Arc::clone(&queries.writers)))
+                .bind(&queries.log)
+                .fetch_all(connection)
+                .await?;
+        let numbers = |xids: Vec<i64>| xids.into_iter().filter_map(|xid| xid.try_into().ok());
         Ok(Writers {
-            in_flight: names.into_iter().collect(),
+            in_flight: writers
+                .into_iter()
+                .map(|(name, xids)| (name, numbers(xids).collect()))
+                .collect(),
         })
     }
 

@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use crate::store::stored_message::StoredMessage;
 use crate::store::{
-    JournalEntry, LogContent, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease, ShardSet,
-    Wake, Writers,
+    JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
+    ShardSet, Wake, Writers,
 };
 
 /// The relay's SQL of one outbox on SQLite.
@@ -56,7 +56,7 @@ impl RelayStore for Sqlite {
         connection: &mut SqliteConnection,
         queries: &RelayQueries,
         request: &LogRequest<'_>,
-    ) -> Result<Vec<LogRow>, sqlx::Error> {
+    ) -> Result<LogRead, sqlx::Error> {
         let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read)))
             .bind(request.after)
             .bind(request.up_to)
@@ -64,7 +64,10 @@ impl RelayStore for Sqlite {
             .bind(request.shards.bits())
             .fetch_all(connection)
             .await?;
-        rows.iter().map(read_row).collect()
+        Ok(LogRead {
+            rows: rows.iter().map(read_row).collect::<Result<_, _>>()?,
+            snapshot: None,
+        })
     }
 
     async fn writers_in_flight(

@@ -1,4 +1,5 @@
--- $1 after, $2 up to, $3 and $4 first and last ids of the gaps, $5 limit, $6 shards as bits.
+-- $1 after, $2 up to, $3 and $4 first and last ids of the gaps, $5 limit, $6 shards as bits,
+-- $7 whether to say which transactions were in progress.
 -- One statement, so one snapshot: the order of what it returns is the order of commits within
 -- each aggregate. Rows of other shards come as a bare id.
 SELECT
@@ -18,7 +19,8 @@ SELECT
     CASE WHEN log.wanted THEN log.traceparent END,
     CASE WHEN log.wanted THEN log.tracestate END,
     CASE WHEN log.wanted THEN log.headers::text END,
-    CASE WHEN log.wanted THEN log.payload::text END
+    CASE WHEN log.wanted THEN log.payload::text END,
+    CASE WHEN $7::boolean THEN (SELECT pg_current_snapshot()::text) END
 FROM (
     SELECT picked.*, picked.shard IS NULL OR ($6::bigint >> picked.shard::integer) & 1 = 1 AS wanted
     FROM (

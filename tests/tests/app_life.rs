@@ -335,7 +335,7 @@ where
     let running = app(&fixture)
         .broker(InProcessBroker::new())
         .state(gate.clone())
-        .shutdown_deadline(Duration::from_millis(400))
+        .shutdown_deadline(Duration::from_secs(1))
         .start()
         .await
         .unwrap();

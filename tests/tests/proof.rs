@@ -9,13 +9,19 @@
 
 #[path = "proof/books.rs"]
 mod books;
+#[path = "proof/database_outage.rs"]
+mod database_outage;
 #[path = "proof/dice.rs"]
 mod dice;
 #[path = "proof/exact.rs"]
 mod exact;
+#[path = "proof/kills.rs"]
+mod kills;
 #[path = "proof/recorder.rs"]
 mod recorder;
 #[path = "proof/relays.rs"]
 mod relays;
+#[path = "proof/shop.rs"]
+mod shop;
 #[path = "proof/writers.rs"]
 mod writers;

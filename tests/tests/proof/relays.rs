@@ -105,7 +105,7 @@ async fn run_slot<DB: TestDatabase>(
 }
 
 /// Leases and backoff that do not keep a test waiting.
-fn options() -> RelayOptions {
+pub(crate) fn options() -> RelayOptions {
     RelayOptions::default()
         .lease(Duration::from_millis(900))
         .poll_interval(Duration::from_millis(5), Duration::from_millis(200))

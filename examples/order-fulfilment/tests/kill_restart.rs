@@ -39,7 +39,7 @@ async fn fifty_kills_on_postgres() {
 /// since further kills would meet a program with nothing left to do.
 fn kill_until_finished(url: &str, most: u32, dice: &mut fastrand::Rng) -> u32 {
     for kills in 0..most {
-        let moment = Duration::from_millis(dice.u64(10..1500));
+        let moment = Duration::from_millis(dice.u64(10..2000));
         let mut child = program(url)
             .args(["--relay-restarts", "2"])
             .stdout(Stdio::null())

@@ -7,9 +7,17 @@ use outbox_runtime::relay::RelayOptions;
 
 use super::rough_broker::RoughBroker;
 
-/// How long a killed relay's shards stay its own. A service would keep the default of some
-/// seconds; here it is what a restart costs, of the relay and of the program.
-const LEASE: Duration = Duration::from_millis(500);
+/// A relay with a short lease: for so long a killed relay's shards stay its own, and a restart of
+/// relay or program waits for them. A service would keep the default of some seconds.
+///
+/// What is published has to be confirmed within the lease, and the in-process broker confirms what
+/// is handled; so no more goes out at a time than the consumers do well within that time.
+fn options() -> RelayOptions {
+    RelayOptions::default()
+        .lease(Duration::from_millis(700))
+        .batch_size(16)
+        .max_in_flight(4)
+}
 
 /// The program's relay, which is killed now and then to show that nothing comes of it.
 pub(crate) struct Relays<DB: Backend> {
@@ -81,7 +89,7 @@ async fn start<DB: Backend>(
 ) -> Result<RunningApp, AppError> {
     App::new(outbox.clone())
         .publisher(Arc::clone(broker))
-        .relay_options(RelayOptions::default().lease(LEASE))
+        .relay_options(options())
         .without_consumers()
         .start()
         .await

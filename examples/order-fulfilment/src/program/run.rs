@@ -16,7 +16,10 @@ use super::reconciliation::{Reconciliation, ThisRun};
 use super::relays::Relays;
 use super::rough_broker::RoughBroker;
 
+/// How often the progress is looked at, and how much of the time that may cost at most: one part
+/// in so many, since counting many events takes its time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_SHARE: u32 = 20;
 
 /// Runs the program; `Ok(false)` when the books do not balance.
 pub(crate) async fn run(args: Args) -> anyhow::Result<bool> {
@@ -127,9 +130,12 @@ impl Program {
         let start = progress(pool).await?;
         let mut last = start;
         let mut moved_at = Instant::now();
+        let mut pause = LOOK_EVERY;
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(pause).await;
+            let looked_at = Instant::now();
             let now = progress(pool).await?;
+            pause = LOOK_EVERY.max(looked_at.elapsed() * LOOK_SHARE);
             self.bars.show(placing, now);
 
             let of_this_file =

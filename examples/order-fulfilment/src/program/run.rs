@@ -1,3 +1,4 @@
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -115,7 +116,7 @@ impl Program {
         }
         self.intake.refused.extend(contradictions);
         let reconciliation = Reconciliation::new(self.place, this_run, self.intake.refused, books)?;
-        println!("{}", reconciliation.print(self.args.json)?);
+        print(&reconciliation.print(self.args.json)?)?;
         Ok(reconciliation.is_balanced())
     }
 
@@ -176,6 +177,14 @@ enum End {
     Drained,
     /// Something is left that does not move; the books will show what.
     Stalled(String),
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout(), "{text}") {
+        // A reader such as `head` has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("the reconciliation can't be written to standard output"),
+    }
 }
 
 async fn progress<DB: ProgramDb>(pool: &Pool<DB>) -> anyhow::Result<Progress> {

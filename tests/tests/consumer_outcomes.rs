@@ -130,8 +130,13 @@ where
     let in_work = postman.deliver(&message(&paid("a", 100), "order-1", 1));
     let behind_it = postman.deliver(&message(&paid("a", 100), "order-1", 2));
     script.wait_for_attempts(1).await;
+    // A message that is held comes back as soon as the consumer stops, so that tells when.
+    let mut held = message(&paid("a", 100), "order-2", 1);
+    held.metadata.schema_version = 2;
+    let held = postman.deliver(&held);
+    eventually(|| running.consumer.counts().unreadable == 1).await;
     let stopping = tokio::spawn(running.stop());
-    tokio::task::yield_now().await;
+    assert_eq!(held.await.unwrap(), Answer::GivenBack);
     gate.add_permits(1);
     assert!(stopping.await.unwrap().is_ok());
     assert_eq!(in_work.await.unwrap(), Answer::Acknowledged);

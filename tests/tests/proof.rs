@@ -7,16 +7,28 @@
     clippy::indexing_slicing
 )]
 
+#[path = "proof/backlog.rs"]
+mod backlog;
 #[path = "proof/books.rs"]
 mod books;
+#[path = "proof/broker_outage.rs"]
+mod broker_outage;
+#[path = "proof/cancelled.rs"]
+mod cancelled;
 #[path = "proof/database_outage.rs"]
 mod database_outage;
 #[path = "proof/dice.rs"]
 mod dice;
 #[path = "proof/exact.rs"]
 mod exact;
+#[path = "proof/failing_serializers.rs"]
+mod failing_serializers;
 #[path = "proof/kills.rs"]
 mod kills;
+#[path = "proof/notices.rs"]
+mod notices;
+#[path = "proof/once.rs"]
+mod once;
 #[path = "proof/recorder.rs"]
 mod recorder;
 #[path = "proof/relays.rs"]

@@ -61,6 +61,14 @@ impl Recorder {
         }
     }
 
+    /// The same broker when all is well.
+    pub(crate) fn without_faults(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            faults: Faults::default(),
+        }
+    }
+
     /// How many different messages arrived.
     pub(crate) fn distinct(&self) -> usize {
         self.state.lock().unwrap().seen.len()

@@ -7,6 +7,7 @@ use fastrand::Rng;
 use outbox_runtime::Outbox;
 use outbox_runtime::backoff::Backoff;
 use outbox_runtime::broker::Publisher;
+use outbox_runtime::health::HealthHandle;
 use outbox_runtime::relay::{Relay, RelayOptions};
 use outbox_tests::TestDatabase;
 use tokio::task::{JoinHandle, JoinSet};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct RunningRelay {
     stop: CancellationToken,
     task: JoinHandle<()>,
+    pub(crate) health: HealthHandle,
 }
 
 impl RunningRelay {
@@ -23,13 +25,22 @@ impl RunningRelay {
         outbox: &Outbox<DB>,
         publisher: impl Publisher + 'static,
     ) -> Self {
+        Self::start_with(outbox, publisher, options())
+    }
+
+    pub(crate) fn start_with<DB: TestDatabase>(
+        outbox: &Outbox<DB>,
+        publisher: impl Publisher + 'static,
+        options: RelayOptions,
+    ) -> Self {
         let relay = Relay::new(outbox.clone(), publisher)
-            .with_options(options())
+            .with_options(options)
             .unwrap();
+        let health = relay.health();
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
         let task = tokio::spawn(async move { relay.run_until(stopped).await });
-        Self { stop, task }
+        Self { stop, task, health }
     }
 
     pub(crate) async fn stop(self) {

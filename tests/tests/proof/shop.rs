@@ -125,11 +125,23 @@ pub(crate) async fn create_tables<DB: ShopDb>(outbox: &Outbox<DB>) {
 
 /// A relay, a broker and the handlers.
 pub(crate) async fn open<DB: ShopDb>(outbox: &Outbox<DB>) -> RunningApp {
+    open_with(outbox, broker()).await
+}
+
+pub(crate) fn broker() -> InProcessBroker {
+    InProcessBroker::new().confirm_within(CONFIRM_WITHIN)
+}
+
+pub(crate) async fn open_with<DB: ShopDb>(
+    outbox: &Outbox<DB>,
+    broker: InProcessBroker,
+) -> RunningApp {
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(200));
     App::new(outbox.clone())
-        .broker(InProcessBroker::new().confirm_within(CONFIRM_WITHIN))
+        .broker(broker)
         .relay_options(relays::options().lease(LEASE))
         .consumer_options(ConsumerOptions::new().backoff(backoff))
+        .select_consumers(|name| name.starts_with("shop."))
         .start()
         .await
         .unwrap()

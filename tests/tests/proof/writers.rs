@@ -54,16 +54,22 @@ pub(crate) trait ProofDb: BankDb {
     const WRITERS_OVERLAP: bool;
     /// How a message id is written as text.
     const MESSAGE_ID: &str;
+    /// Counts sessions that left a transaction open.
+    const LEFT_OPEN: &str;
 }
 
 impl ProofDb for sqlx::Postgres {
     const WRITERS_OVERLAP: bool = true;
     const MESSAGE_ID: &str = "CAST(message_id AS TEXT)";
+    const LEFT_OPEN: &str = "SELECT count(*) FROM pg_stat_activity \
+        WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
 }
 
 impl ProofDb for sqlx::Sqlite {
     const WRITERS_OVERLAP: bool = false;
     const MESSAGE_ID: &str = "lower(hex(message_id))";
+    // A file has no sessions; one that is left open keeps the next writer out.
+    const LEFT_OPEN: &str = "SELECT 0";
 }
 
 /// Opens the accounts, each with its first event.
@@ -79,7 +85,7 @@ pub(crate) async fn open_accounts<DB: BankDb>(outbox: &Outbox<DB>, accounts: usi
     }
 }
 
-fn name(account: usize) -> String {
+pub(crate) fn name(account: usize) -> String {
     format!("account-{account:04}")
 }
 
@@ -251,7 +257,7 @@ impl<DB: ProofDb> Writer<DB> {
 
 /// Changes some accounts, and says with how many events. Always in the order of their names, so
 /// that no two units of the test wait for each other.
-async fn change<DB: BankDb>(
+pub(crate) async fn change<DB: BankDb>(
     uow: &mut UnitOfWork<'_, DB>,
     dice: &mut Rng,
     accounts: usize,
@@ -268,7 +274,7 @@ async fn change<DB: BankDb>(
     Ok(events)
 }
 
-async fn deposit<DB: BankDb>(
+pub(crate) async fn deposit<DB: BankDb>(
     uow: &mut UnitOfWork<'_, DB>,
     name: &str,
     times: u64,

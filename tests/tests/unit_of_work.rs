@@ -12,6 +12,8 @@ mod atomicity;
 mod concurrency;
 #[path = "unit_of_work/envelopes.rs"]
 mod envelopes;
+#[path = "unit_of_work/large.rs"]
+mod large;
 #[path = "unit_of_work/persistence.rs"]
 mod persistence;
 #[path = "unit_of_work/round_trips.rs"]

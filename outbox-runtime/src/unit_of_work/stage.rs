@@ -41,6 +41,11 @@ impl<DB: Backend> Stage<DB> {
         self.batch.is_empty()
     }
 
+    /// Whether the batch has as many rows as it may have.
+    pub(crate) fn is_full(&self) -> bool {
+        self.batch.rows.len() >= DB::MOST_ROWS
+    }
+
     pub(crate) fn events(&self) -> usize {
         self.batch.events.len()
     }

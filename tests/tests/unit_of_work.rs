@@ -10,6 +10,9 @@
 mod atomicity;
 #[path = "unit_of_work/concurrency.rs"]
 mod concurrency;
+#[cfg(feature = "sqlite")]
+#[path = "unit_of_work/ended.rs"]
+mod ended;
 #[path = "unit_of_work/envelopes.rs"]
 mod envelopes;
 #[path = "unit_of_work/large.rs"]

@@ -5,6 +5,12 @@ use uuid::Uuid;
 use crate::domain::{Aggregate, AnyEvent, MessageContext, MessageId, UnsavedEvents, shard_of};
 use crate::store::{Backend, Change, Error, EventRow, RowWrite, SharedColumns, Stores, WriteBatch};
 
+/// Rows of one statement: planning takes longer with the square of them, and thousands are beyond
+/// the server's stack.
+const MOST_ROWS: usize = 200;
+/// Arguments of one statement, far enough below PostgreSQL's 65,535 for one more row.
+const MOST_ARGUMENTS: usize = 30_000;
+
 /// What a unit of work has staged and not yet written.
 pub(crate) struct Stage<DB: Backend> {
     batch: WriteBatch<DB>,
@@ -35,6 +41,12 @@ impl<DB: Backend> Stage<DB> {
     /// Whether a row of that aggregate waits to be written.
     pub(crate) fn holds<A: Aggregate>(&self, id: &str) -> bool {
         self.rows.contains(&(A::TYPE, id.to_owned()))
+    }
+
+    /// Whether one statement should not hold more rows.
+    pub(crate) fn is_full(&self) -> bool {
+        let arguments = self.batch.arguments.last().map_or(0, sqlx::Arguments::len);
+        DB::ONE_STATEMENT && (self.batch.rows.len() >= MOST_ROWS || arguments >= MOST_ARGUMENTS)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

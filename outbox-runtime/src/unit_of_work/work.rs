@@ -52,8 +52,7 @@ pub struct UnitOfWork<'a, DB: Backend> {
     pub(super) stage: Stage<DB>,
     context: MessageContext,
     /// Open savepoints: their number and how many events were staged before them.
-    pub(super) savepoints: Vec<(u32, usize)>,
-    pub(super) next_savepoint: u32,
+    pub(super) savepoints: Vec<(u64, usize)>,
     /// A step failed or was cancelled midway.
     pub(super) broken: bool,
     /// The transaction is the user's.
@@ -76,7 +75,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             session,
             context,
             savepoints: Vec::new(),
-            next_savepoint: 1,
             broken: false,
         }
     }

@@ -17,7 +17,6 @@ on_both_databases!(
     a_joined_transaction_decides,
     a_joined_transaction_never_has_a_change_without_its_event,
     an_added_aggregate_can_be_saved_again_in_the_same_unit,
-    thousands_of_aggregates_commit_together,
 );
 
 async fn bank<DB: BankDb>(fixture: &Fixture<DB>, accounts: &[&str]) {
@@ -288,23 +287,4 @@ async fn an_added_aggregate_can_be_saved_again_in_the_same_unit<DB: BankDb>(fixt
     assert_eq!(fixture.number("SELECT cents FROM account").await, 7);
     assert_eq!(fixture.number("SELECT version FROM account").await, 3);
     assert_eq!(fixture.events().await, 3);
-}
-
-async fn thousands_of_aggregates_commit_together<DB: BankDb>(fixture: Fixture<DB>) {
-    bank(&fixture, &["2500"]).await;
-    let add_all = async |from: usize| {
-        let mut uow = fixture.outbox.begin(MessageContext::new()).await.unwrap();
-        for n in from..from + 5_000 {
-            uow.add(&mut Account::open(&n.to_string())).await?;
-        }
-        uow.commit().await
-    };
-    let error = add_all(0).await.unwrap_err();
-    assert!(matches!(error, Error::AlreadyExists { .. }), "{error:?}");
-    assert_eq!(fixture.number("SELECT count(*) FROM account").await, 1);
-    assert_eq!(fixture.events().await, 0);
-
-    add_all(10_000).await.unwrap();
-    assert_eq!(fixture.number("SELECT count(*) FROM account").await, 5_001);
-    assert_eq!(fixture.events().await, 5_000);
 }

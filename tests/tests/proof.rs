@@ -35,6 +35,8 @@ mod recorder;
 mod relays;
 #[path = "proof/shop.rs"]
 mod shop;
+#[path = "proof/small_pool.rs"]
+mod small_pool;
 #[path = "proof/table_of_cases.rs"]
 mod table_of_cases;
 #[path = "proof/writers.rs"]

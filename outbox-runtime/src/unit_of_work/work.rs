@@ -12,7 +12,7 @@ use crate::store::{Backend, Change, ConflictMark, Error, Stores};
 /// It is lazy. Loads before the first write need no transaction, as the version check guards the
 /// change; what is saved is staged and written by the commit, on PostgreSQL as one statement. A
 /// transaction is opened the moment something needs one: [`connection`](Self::connection), a row
-/// lock, a savepoint, a persistence of your own, or more than a hundred aggregates.
+/// lock, a savepoint, a persistence of your own, or a few hundred aggregates.
 ///
 /// Dropping it without a commit rolls everything back.
 ///

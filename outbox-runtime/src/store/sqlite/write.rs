@@ -16,8 +16,6 @@ const EVENTS_PER_INSERT: usize = 2_000;
 impl WriteStore for Sqlite {
     const ONE_STATEMENT: bool = false;
 
-    const MOST_ROWS: usize = usize::MAX;
-
     /// A statement a row and one for up to 2,000 events: a round trip inside the process costs
     /// next to nothing, and the caller's transaction makes them atomic.
     async fn write(

@@ -25,7 +25,7 @@ impl<DB: Backend> Engine<DB> {
                 return;
             }
         };
-        self.lease_until = sent + self.options.lease;
+        self.lease_until.send_replace(sent + self.options.lease);
         let share = fair_share(renewal.instances);
         let lost = self.shards.lost(&renewal.owned);
         if !lost.is_empty() {

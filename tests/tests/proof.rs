@@ -23,6 +23,8 @@ mod dice;
 mod exact;
 #[path = "proof/failing_serializers.rs"]
 mod failing_serializers;
+#[path = "proof/isolation.rs"]
+mod isolation;
 #[path = "proof/kills.rs"]
 mod kills;
 #[path = "proof/notices.rs"]

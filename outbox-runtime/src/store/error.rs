@@ -172,6 +172,12 @@ impl Error {
     }
 }
 
+/// A serialisation failure or a deadlock, which took the transaction back.
+pub(crate) fn is_serialization_failure(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("40001" | "40P01"))
+}
+
 /// Connection faults, serialisation failures, deadlocks, locks and a server that starts or stops.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {

@@ -182,9 +182,10 @@ pub(crate) fn is_serialization_failure(error: &sqlx::Error) -> bool {
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => match error.code() {
-            // SQLSTATE classes 08 (connection), 40 (rollback), 53 (resources), 55 (object state),
-            // 57 (operator intervention), and SQLite's BUSY and LOCKED with their extended codes.
-            Some(code) if code.len() == 5 => ["08", "40", "53", "55", "57"]
+            // SQLSTATE classes 08 (connection), 25 (the transaction is over or aborted; the next one
+            // is not), 40 (rollback), 53 (resources), 55 (object state), 57 (operator intervention),
+            // and SQLite's BUSY and LOCKED with their extended codes.
+            Some(code) if code.len() == 5 => ["08", "25", "40", "53", "55", "57"]
                 .iter()
                 .any(|class| code.starts_with(class)),
             Some(code) => code

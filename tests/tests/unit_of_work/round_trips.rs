@@ -138,8 +138,8 @@ async fn each_shape_costs_what_it_should() {
     }
     assert_eq!(
         bank.trips.take(),
-        4,
-        "BEGIN, SQL of the user's, the events, COMMIT"
+        5,
+        "BEGIN, SQL of the user's, a look whether the transaction still stands, the events, COMMIT"
     );
 
     let uow = bank.begin().await;

@@ -5,7 +5,7 @@ use sqlx::{Arguments, AssertSqlSafe};
 
 use super::Queries;
 use crate::store::{
-    Backend, Change, Error, EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore, quote,
+    Change, Error, EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore, quote,
 };
 
 /// Columns of an event.
@@ -23,11 +23,6 @@ impl WriteStore for Sqlite {
         queries: &Queries,
         mut batch: WriteBatch<Self>,
     ) -> Result<(), Error> {
-        Self::check_transaction(&mut *connection)
-            .await
-            .map_err(Error::database(
-                "writing in a transaction in which a statement failed",
-            ))?;
         let arguments = std::mem::take(&mut batch.arguments);
         for (row, arguments) in batch.rows.iter().zip(arguments) {
             let written = sqlx::query_with(AssertSqlSafe(row_sql(row)), arguments)

@@ -111,6 +111,9 @@ pub enum Error {
     /// A name can't be used.
     #[error(transparent)]
     Names(#[from] super::NamesError),
+    /// A schema was given for a database without schemas.
+    #[error("SQLite has no schemas; give the tables a prefix, or keep them in a file of their own")]
+    NoSchemas,
     /// The tables are missing or older than this program.
     #[error(
         "the outbox tables are at migration {found} and this program needs {needed}; \

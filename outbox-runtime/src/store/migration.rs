@@ -35,6 +35,10 @@ impl Migration {
 
 /// Brings the tables up to date and says where they stand.
 pub trait MigrationStore: Database {
+    /// Whether tables can live in a schema of their own.
+    #[doc(hidden)]
+    const HAS_SCHEMAS: bool;
+
     /// The migrations of this backend.
     #[doc(hidden)]
     fn migrations(names: &Names) -> Vec<Migration>;

@@ -236,7 +236,8 @@ impl<DB: Backend> fmt::Debug for Outbox<DB> {
 }
 
 impl<DB: Backend> OutboxBuilder<DB> {
-    /// Puts the tables into a schema; on SQLite, an attached database.
+    /// Puts the tables into a schema of PostgreSQL. SQLite has none: there, use a
+    /// [`prefix`](Self::prefix) or a file of its own.
     #[must_use]
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
@@ -261,9 +262,13 @@ impl<DB: Backend> OutboxBuilder<DB> {
     /// The outbox.
     ///
     /// # Errors
-    /// [`Error::Names`] when the schema or the prefix is not a plain identifier.
+    /// [`Error::Names`] when the schema or the prefix is not a plain identifier,
+    /// [`Error::NoSchemas`] for a schema on SQLite.
     pub fn build(self) -> Result<Outbox<DB>, Error> {
         let names = Names::new(self.schema.as_deref(), &self.prefix)?;
+        if !DB::HAS_SCHEMAS && names.schema().is_some() {
+            return Err(Error::NoSchemas);
+        }
         Ok(Outbox::with_names(
             self.service,
             self.pool,

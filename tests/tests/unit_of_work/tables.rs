@@ -115,7 +115,15 @@ async fn names_that_are_no_identifiers_are_refused<DB: BankDb>(fixture: Fixture<
     }
 }
 
-/// A schema is a name space on PostgreSQL; on SQLite it is another file.
+#[tokio::test]
+async fn a_schema_on_sqlite_is_refused() {
+    let fixture = outbox_tests::sqlite().await;
+    let built = Outbox::builder("x", fixture.pool.clone())
+        .schema("shop")
+        .build();
+    assert!(matches!(built, Err(Error::NoSchemas)), "{built:?}");
+}
+
 #[tokio::test]
 async fn a_custom_schema_is_created_and_used() {
     let Some(fixture) = outbox_tests::postgres().await else {

@@ -7,6 +7,8 @@ const MIGRATIONS: [(i64, &str, &str); 1] =
     [(1, "outbox", include_str!("migrations/0001_outbox.sql"))];
 
 impl MigrationStore for Postgres {
+    const HAS_SCHEMAS: bool = true;
+
     fn migrations(names: &Names) -> Vec<Migration> {
         Migration::render(names, &MIGRATIONS)
     }

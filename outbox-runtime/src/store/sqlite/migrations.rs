@@ -7,6 +7,8 @@ const MIGRATIONS: [(i64, &str, &str); 1] =
     [(1, "outbox", include_str!("migrations/0001_outbox.sql"))];
 
 impl MigrationStore for Sqlite {
+    const HAS_SCHEMAS: bool = false;
+
     fn migrations(names: &Names) -> Vec<Migration> {
         Migration::render(names, &MIGRATIONS)
     }
@@ -38,12 +40,8 @@ impl MigrationStore for Sqlite {
 
 async fn applied(connection: &mut sqlx::SqliteConnection, names: &Names) -> Result<i64, Error> {
     let doing = || Error::database("reading which migrations are applied");
-    let catalogue = match names.schema() {
-        Some(schema) => format!("\"{schema}\".sqlite_schema"),
-        None => "sqlite_schema".to_owned(),
-    };
-    let sql = format!("SELECT count(*) FROM {catalogue} WHERE type = 'table' AND name = $1");
-    let exists: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
+    let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1";
+    let exists: i64 = sqlx::query_scalar(sql)
         .bind(format!("{}outbox_migration", names.prefix()))
         .fetch_one(&mut *connection)
         .await

@@ -25,6 +25,7 @@ pub mod inbox;
 pub mod prelude;
 mod problem;
 pub mod relay;
+pub mod retry;
 pub mod store;
 mod unit_of_work;
 

@@ -3,6 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+/// Beyond any use, and below what an `Instant` can be moved by.
+const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Exponential backoff with full jitter: a random wait between nothing and a ceiling that doubles
 /// with each failed attempt.
 ///
@@ -43,7 +46,7 @@ impl Backoff {
 
     /// A random wait up to the ceiling.
     pub fn delay(&self, failed_attempts: u32) -> Duration {
-        let ceiling = self.ceiling(failed_attempts);
+        let ceiling = self.ceiling(failed_attempts).min(LONGEST_DELAY);
         Duration::try_from_secs_f64(ceiling.as_secs_f64() * random()).unwrap_or(ceiling)
     }
 }

@@ -48,6 +48,14 @@ struct NoColumn {
     root: AggregateRoot,
 }
 
+const SAME_TYPE: u32 = line!() + 2;
+/// Its messages could not be told from another's.
+#[aggregate(table = "orders", type_name = "NoTable")]
+struct Twin {
+    id: String,
+    root: AggregateRoot,
+}
+
 /// A state that nobody sets.
 #[derive(Clone)]
 struct Limits;
@@ -127,6 +135,11 @@ async fn all_problems_are_reported_at_once_with_their_places() {
     assert!(sentence.contains("does not exist"), "{sentence}");
     let sentence = only(&at(&found, NO_COLUMN));
     assert!(sentence.contains("`status`, `total_cents`"), "{sentence}");
+    let sentence = only(&at(&found, SAME_TYPE));
+    assert!(
+        sentence.contains("the aggregate type NoTable"),
+        "{sentence}"
+    );
     let sentence = only(&at(&found, TWICE));
     assert!(sentence.contains("`twice`"), "{sentence}");
     assert!(sentence.contains("twice_one"), "{sentence}");
@@ -150,11 +163,11 @@ async fn all_problems_are_reported_at_once_with_their_places() {
             .iter()
             .any(|sentence| sentence.contains("at migration 0"))
     );
-    assert_eq!(found.len(), 8, "{found:#?}");
+    assert_eq!(found.len(), 9, "{found:#?}");
 
     let text = AppError::Startup(found).to_string();
     assert!(
-        text.starts_with("8 problems keep this program from starting:\n"),
+        text.starts_with("9 problems keep this program from starting:\n"),
         "{text}"
     );
     assert!(
@@ -173,9 +186,10 @@ async fn what_belongs_elsewhere_can_be_left_out() {
         .without_table_check::<NoTable>()
         .without_table_check::<NoColumn>();
     let found = problems(app).await;
-    // The two events of one name are no matter of selection.
+    // The two events and the two aggregates of one name are no matter of selection.
     assert!(only(&at(&found, SAME_EVENT + 6)).contains("same.event"));
-    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(only(&at(&found, SAME_TYPE)).contains("NoTable"));
+    assert_eq!(found.len(), 2, "{found:#?}");
 }
 
 #[tokio::test]

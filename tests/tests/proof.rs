@@ -35,5 +35,7 @@ mod recorder;
 mod relays;
 #[path = "proof/shop.rs"]
 mod shop;
+#[path = "proof/table_of_cases.rs"]
+mod table_of_cases;
 #[path = "proof/writers.rs"]
 mod writers;

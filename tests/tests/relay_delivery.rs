@@ -303,3 +303,25 @@ async fn retries_after_a_crash_what_was_not_written_down<DB: TestDatabase>(fixtu
     relay.stop().await;
     publisher.assert_complete(20, 50);
 }
+
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn goes_on_beside_a_row_whose_time_is_none() {
+    let Some(fixture) = outbox_tests::postgres().await else {
+        return;
+    };
+    for time in ["infinity", "-infinity", "20000-01-01", "4000-01-01 BC"] {
+        let insert = format!(
+            "INSERT INTO outbox_message (event_type, occurred_at, payload) VALUES ('Happened', '{time}', '{{}}')"
+        );
+        fixture.run_sql(&insert).await;
+    }
+    fixture.run_sql(&insert_events("a", 1..=5)).await;
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    publisher.wait_for(5).await;
+    let health = relay.health.wait_for(|health| !health.is_healthy()).await;
+    assert!(health.to_string().contains("occurred_at"), "{health}");
+    relay.stop().await;
+    publisher.assert_complete(1, 5);
+}

@@ -10,8 +10,13 @@
 mod atomicity;
 #[path = "unit_of_work/concurrency.rs"]
 mod concurrency;
+#[cfg(feature = "sqlite")]
+#[path = "unit_of_work/ended.rs"]
+mod ended;
 #[path = "unit_of_work/envelopes.rs"]
 mod envelopes;
+#[path = "unit_of_work/large.rs"]
+mod large;
 #[path = "unit_of_work/persistence.rs"]
 mod persistence;
 #[path = "unit_of_work/round_trips.rs"]

@@ -230,6 +230,7 @@ impl<DB: Backend> App<DB> {
 
     async fn check(&self) -> Result<Vec<Problem>, AppError> {
         let mut problems = checks::check_events();
+        problems.extend(checks::check_aggregates());
         if self.with_relay && self.publisher.is_none() {
             problems.push(Problem::new(
                 "the app has nowhere to publish to; call `.broker(..)` or `.publisher(..)`, or \

@@ -27,6 +27,32 @@ pub(super) fn check_events() -> Vec<Problem> {
     problems
 }
 
+/// Two aggregates whose messages nobody could tell apart.
+pub(super) fn check_aggregates() -> Vec<Problem> {
+    let mut aggregates: Vec<_> = AggregateRegistration::all().collect();
+    aggregates.sort_by_key(|aggregate| (aggregate.file, aggregate.line));
+    let mut seen: BTreeMap<&str, &AggregateRegistration> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for aggregate in aggregates {
+        let Some(first) = seen.insert(aggregate.aggregate_type, aggregate) else {
+            continue;
+        };
+        problems.push(Problem::at(
+            aggregate.file,
+            aggregate.line,
+            format!(
+                "`{}` and `{}` ({}:{}) are both the aggregate type {}; give one of them another `type_name`",
+                aggregate.rust_type,
+                first.rust_type,
+                first.file,
+                first.line,
+                aggregate.aggregate_type,
+            ),
+        ));
+    }
+    problems
+}
+
 /// Whether the tables of the outbox are as this program needs them.
 ///
 /// # Errors

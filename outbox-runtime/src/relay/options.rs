@@ -45,6 +45,9 @@ impl Default for RelayOptions {
     }
 }
 
+/// Beyond any use, and below what an `Instant` can be moved by.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 impl RelayOptions {
     /// At most so many messages go to the publisher in one call. 100 if not set.
     pub fn batch_size(mut self, messages: usize) -> Self {
@@ -65,7 +68,11 @@ impl RelayOptions {
     }
 
     /// How long a shard stays with an instance that no longer renews its lease: what a crash costs
-    /// at most in delay. It is renewed three times in that time. 15 s if not set.
+    /// at most in delay. It is renewed three times in that time. 300 ms to one day; 15 s if not set.
+    ///
+    /// A call to the publisher ends with the lease at the latest, so a lease has to be well above
+    /// the time in which the broker confirms a batch: with a broker that confirms after handling,
+    /// such as [`InProcessBroker`](crate::broker::InProcessBroker), the time of the handlers.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -74,20 +81,20 @@ impl RelayOptions {
     /// How often the log is read when nothing wakes the relay: the first pause after news, and the
     /// longest after a quiet time. 10 ms and 1 s if not set.
     pub fn poll_interval(mut self, min: Duration, max: Duration) -> Self {
-        (self.poll_min, self.poll_max) = (min, max);
+        (self.poll_min, self.poll_max) = (min.min(LONGEST), max.min(LONGEST));
         self
     }
 
     /// How long a call to the publisher may take; then its messages are offered again. 10 s if
     /// not set.
     pub fn publish_timeout(mut self, timeout: Duration) -> Self {
-        self.publish_timeout = timeout;
+        self.publish_timeout = timeout.min(LONGEST);
         self
     }
 
     /// How long a shutdown may wait for what is in flight. 10 s if not set.
     pub fn shutdown_deadline(mut self, deadline: Duration) -> Self {
-        self.shutdown_deadline = deadline;
+        self.shutdown_deadline = deadline.min(LONGEST);
         self
     }
 
@@ -158,6 +165,22 @@ impl std::error::Error for RelayOptionsError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn for_ever_is_a_time_that_can_be_waited() {
+        let options = RelayOptions::default()
+            .publish_timeout(Duration::MAX)
+            .shutdown_deadline(Duration::MAX)
+            .poll_interval(Duration::MAX, Duration::MAX);
+        let now = tokio::time::Instant::now();
+        for wait in [
+            options.publish_timeout,
+            options.shutdown_deadline,
+            options.poll_max,
+        ] {
+            assert!(now.checked_add(wait).is_some());
+        }
+    }
 
     #[test]
     fn all_broken_options_are_named_at_once() {

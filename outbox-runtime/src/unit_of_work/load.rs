@@ -4,6 +4,9 @@ use super::work::UnitOfWork;
 use crate::domain::Aggregate;
 use crate::store::{Backend, Error, RowLock, Stores};
 
+/// Ids of one query: databases limit the arguments of a statement.
+const IDS_PER_QUERY: usize = 1_000;
+
 /// Loading aggregates.
 impl<DB: Backend> UnitOfWork<'_, DB> {
     /// Loads an aggregate that must exist.
@@ -68,7 +71,8 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
         Ok(found.into_iter().next())
     }
 
-    /// Loads several aggregates that must all exist, in the order of `ids`, with one query.
+    /// Loads several aggregates that must all exist, in the order of `ids`, with one query for
+    /// up to 1,000.
     ///
     /// The ids must be distinct: an aggregate is handed out once.
     ///
@@ -108,9 +112,13 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
             RowLock::None => self.session.reader(&self.outbox).await?,
             RowLock::ForUpdate => self.session.writer(&self.outbox).await?,
         };
-        let found = <DB as Stores<A>>::load(connection, ids, lock)
-            .await
-            .map_err(Error::database("loading an aggregate"))?;
+        let mut found = Vec::with_capacity(ids.len());
+        for some in ids.chunks(IDS_PER_QUERY) {
+            let loaded = <DB as Stores<A>>::load(connection, some, lock)
+                .await
+                .map_err(Error::database("loading an aggregate"))?;
+            found.extend(loaded);
+        }
         for aggregate in &found {
             self.stage.watch(aggregate);
         }

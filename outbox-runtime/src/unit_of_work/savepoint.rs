@@ -1,10 +1,15 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::work::UnitOfWork;
 use crate::store::{Backend, Error};
 
 /// A mark to which a unit of work can return.
 #[derive(Debug)]
 #[must_use = "release it or roll back to it"]
-pub struct Savepoint(u32);
+pub struct Savepoint(u64);
+
+/// Numbers are unique in the process, so that no unit of work takes another one's savepoint for its own.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Savepoints.
 impl<DB: Backend> UnitOfWork<'_, DB> {
@@ -16,10 +21,9 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
     /// # Cancel safety
     /// See [`UnitOfWork`].
     pub async fn savepoint(&mut self) -> Result<Savepoint, Error> {
-        let number = self.next_savepoint;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.flush().await?;
         self.run_savepoint("SAVEPOINT", number).await?;
-        self.next_savepoint += 1;
         self.savepoints.push((number, self.stage.events()));
         Ok(Savepoint(number))
     }
@@ -62,7 +66,7 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
         self.run_savepoint("RELEASE SAVEPOINT", savepoint.0).await
     }
 
-    async fn run_savepoint(&mut self, command: &str, number: u32) -> Result<(), Error> {
+    async fn run_savepoint(&mut self, command: &str, number: u64) -> Result<(), Error> {
         self.broken = true;
         let connection = self.session.writer(&self.outbox).await?;
         DB::run(connection, format!("{command} outbox_savepoint_{number}"))

@@ -5,6 +5,9 @@ use uuid::Uuid;
 use crate::domain::{Aggregate, AnyEvent, MessageContext, MessageId, UnsavedEvents, shard_of};
 use crate::store::{Backend, Change, Error, EventRow, RowWrite, SharedColumns, Stores, WriteBatch};
 
+/// Arguments of one statement, far enough below PostgreSQL's 65,535 for one more row.
+const MOST_ARGUMENTS: usize = 30_000;
+
 /// What a unit of work has staged and not yet written.
 pub(crate) struct Stage<DB: Backend> {
     batch: WriteBatch<DB>,
@@ -35,6 +38,12 @@ impl<DB: Backend> Stage<DB> {
     /// Whether a row of that aggregate waits to be written.
     pub(crate) fn holds<A: Aggregate>(&self, id: &str) -> bool {
         self.rows.contains(&(A::TYPE, id.to_owned()))
+    }
+
+    /// Whether the batch has as many rows and arguments as it may have.
+    pub(crate) fn is_full(&self) -> bool {
+        let arguments = self.batch.arguments.last().map_or(0, sqlx::Arguments::len);
+        self.batch.rows.len() >= DB::MOST_ROWS || arguments >= MOST_ARGUMENTS
     }
 
     pub(crate) fn is_empty(&self) -> bool {

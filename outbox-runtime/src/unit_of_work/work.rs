@@ -12,7 +12,7 @@ use crate::store::{Backend, Change, ConflictMark, Error, Stores};
 /// It is lazy. Loads before the first write need no transaction, as the version check guards the
 /// change; what is saved is staged and written by the commit, on PostgreSQL as one statement. A
 /// transaction is opened the moment something needs one: [`connection`](Self::connection), a row
-/// lock, a savepoint, or a persistence of your own.
+/// lock, a savepoint, a persistence of your own, or more than a hundred aggregates.
 ///
 /// Dropping it without a commit rolls everything back.
 ///
@@ -52,8 +52,7 @@ pub struct UnitOfWork<'a, DB: Backend> {
     pub(super) stage: Stage<DB>,
     context: MessageContext,
     /// Open savepoints: their number and how many events were staged before them.
-    pub(super) savepoints: Vec<(u32, usize)>,
-    pub(super) next_savepoint: u32,
+    pub(super) savepoints: Vec<(u64, usize)>,
     /// A step failed or was cancelled midway.
     pub(super) broken: bool,
     /// The transaction is the user's.
@@ -76,7 +75,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             session,
             context,
             savepoints: Vec::new(),
-            next_savepoint: 1,
             broken: false,
         }
     }
@@ -244,7 +242,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     {
         let aggregate_id = aggregate.id().to_string();
         let mapped = <DB as Stores<A>>::table().is_some();
-        if !mapped || self.stage.holds::<A>(&aggregate_id) {
+        if !mapped || self.stage.is_full() || self.stage.holds::<A>(&aggregate_id) {
             // A row can be written once a statement, and SQL of the user's own comes after it.
             self.flush().await?;
         }

@@ -16,3 +16,4 @@ mod events;
 mod handlers;
 mod hygiene;
 mod storage;
+mod wire_names;

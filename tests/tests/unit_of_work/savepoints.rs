@@ -7,6 +7,7 @@ on_both_databases!(
     what_came_after_a_savepoint_goes_and_the_rest_stays,
     savepoints_nest_and_close,
     a_savepoint_mends_a_refused_write,
+    a_savepoint_of_another_unit_of_work_is_refused,
 );
 
 async fn what_came_after_a_savepoint_goes_and_the_rest_stays<DB: BankDb>(fixture: Fixture<DB>) {
@@ -67,4 +68,20 @@ async fn a_savepoint_mends_a_refused_write<DB: BankDb>(fixture: Fixture<DB>) {
         .texts("SELECT event_type FROM outbox_message ORDER BY id")
         .await;
     assert_eq!(types, ["account.opened", "bell.rang", "account.deposited"]);
+}
+
+async fn a_savepoint_of_another_unit_of_work_is_refused<DB: BankDb>(fixture: Fixture<DB>) {
+    fixture.run_sql(SCHEMA).await;
+    let mut other = fixture.outbox.begin(MessageContext::new()).await.unwrap();
+    let foreign = other.savepoint().await.unwrap();
+    other.rollback().await.unwrap();
+
+    let mut uow = fixture.outbox.begin(MessageContext::new()).await.unwrap();
+    let own = uow.savepoint().await.unwrap();
+    uow.add(&mut Account::open("a")).await.unwrap();
+    let error = uow.rollback_to(foreign).await.unwrap_err();
+    assert!(matches!(error, Error::SavepointClosed), "{error:?}");
+    uow.release(own).await.unwrap();
+    uow.commit().await.unwrap();
+    assert_eq!(fixture.events().await, 1);
 }

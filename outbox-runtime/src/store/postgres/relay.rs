@@ -246,6 +246,15 @@ fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
             content: LogContent::NotRead,
         });
     }
+    let Some(occurred_at) = row.try_get(12)? else {
+        return Ok(LogRow {
+            id,
+            shard: shard.unwrap_or_default(),
+            content: LogContent::Unreadable(
+                "occurred_at lies outside of the years 1 to 9999".into(),
+            ),
+        });
+    };
     let stored = StoredMessage {
         message_id: row.try_get(3)?,
         event_type: row.try_get(4)?,
@@ -256,7 +265,7 @@ fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
         correlation_id: row.try_get(9)?,
         causation_id: row.try_get(10)?,
         producer: row.try_get(11)?,
-        occurred_at: row.try_get(12)?,
+        occurred_at,
         traceparent: row.try_get(13)?,
         tracestate: row.try_get(14)?,
         headers: row.try_get(15)?,

@@ -15,6 +15,10 @@ const CONFLICT: &str = "outbox-conflict:";
 impl WriteStore for Postgres {
     const ONE_STATEMENT: bool = true;
 
+    /// A longer chain costs more than the round trip that it saves: it is planned in quadratic
+    /// time, and a very long one exceeds the server's stack.
+    const MOST_ROWS: usize = 100;
+
     /// One statement: each row is a data-modifying CTE that runs only if the one before changed
     /// its row, and the events are fed from the last. The chain fixes the order of the row locks.
     ///

@@ -3,10 +3,16 @@ use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::types::Json;
-use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
+use sqlx::{
+    Arguments, AssertSqlSafe, Connection, Decode, Executor, Pool, Row, SqlSafeStr, Transaction,
+    Type,
+};
 
 use crate::store::backend::sealed::Sealed;
 use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
+
+/// How SQLite refuses to begin a transaction in a transaction.
+const WITHIN: &str = "within a transaction";
 
 /// The SQL of one outbox on SQLite.
 #[derive(Debug)]
@@ -26,14 +32,37 @@ impl Backend for Sqlite {
     }
 
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, sqlx::Error> {
-        // A deferred transaction that reads first and writes later fails with SQLITE_BUSY where
-        // this one waits.
-        pool.begin_with("BEGIN IMMEDIATE").await
+        loop {
+            let connection = pool.acquire().await?;
+            if connection.is_in_transaction() {
+                // Its last transaction ended behind sqlx's back (see `check_transaction`), and sqlx
+                // would refuse it every further one.
+                connection.close().await?;
+                continue;
+            }
+            // A deferred transaction that reads first and writes later fails with SQLITE_BUSY
+            // where this one waits.
+            let begin = "BEGIN IMMEDIATE".into_sql_str();
+            return Transaction::begin(connection, Some(begin)).await;
+        }
     }
 
-    async fn check_transaction(_connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        // A failed statement takes back itself alone, and a COMMIT without a transaction fails.
-        Ok(())
+    /// Some failures end the whole transaction: a full disk, `ON CONFLICT ROLLBACK`, a trigger's
+    /// `RAISE(ROLLBACK)`. Whoever goes on after one would write outside of any transaction.
+    async fn check_transaction(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        // Within a transaction this fails and changes nothing.
+        match connection.execute("BEGIN").await {
+            Err(sqlx::Error::Database(error)) if error.message().ends_with(WITHIN) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                connection.execute("ROLLBACK").await?;
+                Err(sqlx::Error::Protocol(
+                    "the transaction is over; a statement that failed, or a COMMIT or ROLLBACK \
+                     of your own, has ended it"
+                        .to_owned(),
+                ))
+            }
+        }
     }
 
     fn run(

@@ -1,7 +1,8 @@
 -- $1 after, $2 up to, $3 and $4 first and last ids of the gaps, $5 limit, $6 shards as bits,
 -- $7 whether to say which transactions were in progress.
 -- One statement, so one snapshot: the order of what it returns is the order of commits within
--- each aggregate. Rows of other shards come as a bare id.
+-- each aggregate. Rows of other shards come as a bare id. A time that no calendar of ours holds
+-- (`infinity` is one) comes as none.
 SELECT
     log.id,
     log.shard,
@@ -15,7 +16,11 @@ SELECT
     CASE WHEN log.wanted THEN log.correlation_id END,
     CASE WHEN log.wanted THEN log.causation_id END,
     CASE WHEN log.wanted THEN log.producer END,
-    CASE WHEN log.wanted THEN log.occurred_at END,
+    CASE
+        WHEN log.wanted
+            AND log.occurred_at BETWEEN timestamptz '0001-01-01 00:00:00+00' AND timestamptz '9999-12-31 00:00:00+00'
+        THEN log.occurred_at
+    END,
     CASE WHEN log.wanted THEN log.traceparent END,
     CASE WHEN log.wanted THEN log.tracestate END,
     CASE WHEN log.wanted THEN log.headers::text END,

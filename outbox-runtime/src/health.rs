@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+/// How many reasons a text has room for: hundreds of messages may fail at a time.
+const SHOWN: usize = 10;
+
 /// The state of a running app.
 ///
 /// Degraded does not mean lost: writes go on and nothing is dropped, but something waits.
@@ -27,11 +30,17 @@ impl Health {
     }
 }
 
+/// Shows the first ten reasons, and how many more there are.
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Healthy => f.write_str("healthy"),
-            Self::Degraded { reasons } => write!(f, "degraded: {}", reasons.join("; ")),
+        let Self::Degraded { reasons } = self else {
+            return f.write_str("healthy");
+        };
+        let shown: Vec<_> = reasons.iter().take(SHOWN).map(String::as_str).collect();
+        write!(f, "degraded: {}", shown.join("; "))?;
+        match reasons.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
         }
     }
 }
@@ -112,6 +121,16 @@ impl fmt::Debug for HealthHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_does_not_grow_with_the_reasons() {
+        let reasons = |n: usize| Health::Degraded {
+            reasons: (0..n).map(|n| format!("r{n}")).collect(),
+        };
+        assert_eq!(reasons(2).to_string(), "degraded: r0; r1");
+        let many = reasons(400).to_string();
+        assert!(many.ends_with("r9; and 390 more"), "{many}");
+    }
 
     #[test]
     fn keeps_one_reason_for_each_part() {

@@ -10,6 +10,8 @@ use crate::Fixture;
 
 /// A proxy in front of PostgreSQL that counts round trips: the frontend's Query and Sync messages,
 /// each of which waits for one answer of the server (PostgreSQL's documentation, section 55.2).
+///
+/// A Sync without a statement is not counted: it is the pool's ping of a connection that came back.
 pub struct RoundTrips {
     count: Arc<AtomicU64>,
     /// A pool of one connection through the proxy, without a ping before use.
@@ -72,6 +74,8 @@ impl RoundTrips {
 struct Messages {
     pending: Vec<u8>,
     started: bool,
+    /// Part of a statement was sent since the last Sync.
+    in_statement: bool,
 }
 
 impl Messages {
@@ -88,8 +92,10 @@ impl Messages {
             if self.pending.len() < tag + length {
                 return found;
             }
-            if self.started && matches!(self.pending[0], b'Q' | b'S') {
-                found += 1;
+            if self.started {
+                let tag = self.pending[0];
+                found += u64::from(tag == b'Q' || tag == b'S' && self.in_statement);
+                self.in_statement = !matches!(tag, b'Q' | b'S');
             }
             self.started = true;
             self.pending.drain(..tag + length);

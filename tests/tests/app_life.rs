@@ -28,6 +28,71 @@ on_both_databases!(
     a_handler_that_outlives_the_deadline_is_named,
 );
 
+/// What was logged in a test.
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A type that was renamed without keeping its name changes what consumers wait for.
+#[tokio::test]
+async fn a_name_that_nobody_writes_any_more_is_told_at_the_start() {
+    let fixtures = (outbox_tests::sqlite().await, outbox_tests::postgres().await);
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    assert!(
+        started_with_old_names(&fixtures.0, &log)
+            .await
+            .contains("order.old-name")
+    );
+    if let Some(fixture) = fixtures.1 {
+        log.0.lock().unwrap().clear();
+        assert!(
+            started_with_old_names(&fixture, &log)
+                .await
+                .contains("order.old-name")
+        );
+    }
+}
+
+async fn started_with_old_names<DB: TestDatabase>(fixture: &Fixture<DB>, log: &Log) -> String {
+    create_orders(fixture).await;
+    fixture
+        .run_sql(
+            "INSERT INTO outbox_message (event_type, producer, payload) VALUES
+             ('order.old-name', 'test', '{}'), ('Placed', 'test', '{}'), ('foreign', 'other', '{}')",
+        )
+        .await;
+    let app = app(fixture).without_relay().without_consumers();
+    let running = app.start().await.unwrap();
+    running.shutdown().await.unwrap();
+    let text = log.text();
+    assert!(text.contains("name = "), "the remedy: {text}");
+    assert!(
+        !text.contains("Placed") && !text.contains("foreign"),
+        "{text}"
+    );
+    text
+}
+
 typed_id! { pub struct OrderId(i64); }
 
 /// An order came in.

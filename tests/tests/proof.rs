@@ -23,6 +23,8 @@ mod dice;
 mod exact;
 #[path = "proof/failing_serializers.rs"]
 mod failing_serializers;
+#[path = "proof/isolation.rs"]
+mod isolation;
 #[path = "proof/kills.rs"]
 mod kills;
 #[path = "proof/notices.rs"]
@@ -35,6 +37,8 @@ mod recorder;
 mod relays;
 #[path = "proof/shop.rs"]
 mod shop;
+#[path = "proof/small_pool.rs"]
+mod small_pool;
 #[path = "proof/table_of_cases.rs"]
 mod table_of_cases;
 #[path = "proof/writers.rs"]

@@ -27,6 +27,7 @@ on_both_databases!(
     drains_a_backlog_larger_than_its_memory,
     starts_before_the_tables_exist,
     stops_at_a_row_that_is_no_message,
+    says_that_the_rows_of_its_shards_are_gone,
     retries_after_a_crash_what_was_not_written_down,
 );
 
@@ -324,4 +325,18 @@ async fn goes_on_beside_a_row_whose_time_is_none() {
     assert!(health.to_string().contains("occurred_at"), "{health}");
     relay.stop().await;
     publisher.assert_complete(1, 5);
+}
+
+async fn says_that_the_rows_of_its_shards_are_gone<DB: TestDatabase>(fixture: Fixture<DB>) {
+    fixture.run_sql("DELETE FROM outbox_shard").await;
+    let relay = RunningRelay::start(&fixture.outbox, &RecordingPublisher::new());
+    let said = async {
+        while !relay.health.get().to_string().contains("outbox_shard") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), said)
+        .await
+        .unwrap();
+    relay.stop().await;
 }

@@ -19,6 +19,7 @@ on_both_databases!(
     take_over_from_one_that_crashed,
     keep_order_while_instances_come_and_go,
     a_former_owner_moves_nothing,
+    a_call_that_outlives_a_lease_is_not_repeated,
 );
 
 const OWNED: &str = "SELECT count(*) FROM outbox_shard WHERE owner IS NOT NULL";
@@ -174,4 +175,19 @@ async fn a_former_owner_moves_nothing<DB: TestDatabase>(fixture: Fixture<DB>) {
         "what the former owner published did not count"
     );
     publisher.assert_complete(1, 10);
+}
+
+/// The lease is renewed as long as the call lasts, and no other instance takes the shards.
+async fn a_call_that_outlives_a_lease_is_not_repeated<DB: TestDatabase>(fixture: Fixture<DB>) {
+    write(&fixture, 20, 1..=3).await;
+    let publisher = RecordingPublisher::with_delay(Duration::from_millis(2500));
+    let relays: Vec<_> = (0..2)
+        .map(|_| RunningRelay::start_with(&fixture.outbox, &publisher, hasty()))
+        .collect();
+    publisher.wait_for(60).await;
+    for relay in relays {
+        relay.stop().await;
+    }
+    publisher.assert_complete(20, 3);
+    assert_eq!(publisher.taken().len(), 60, "none came twice");
 }

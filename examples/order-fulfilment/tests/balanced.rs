@@ -49,6 +49,29 @@ fn the_sample_balances_twice(url: &str) {
 }
 
 #[test]
+fn two_runs_at_once_share_the_work_on_sqlite() {
+    let file = SqliteFile::new();
+    two_runs_at_once_share_the_work(&file.url());
+}
+
+#[tokio::test]
+async fn two_runs_at_once_share_the_work_on_postgres() {
+    if let Some(database) = PostgresDatabase::new().await {
+        two_runs_at_once_share_the_work(&database.url());
+        database.drop().await;
+    }
+}
+
+fn two_runs_at_once_share_the_work(url: &str) {
+    let runs = std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(|| balanced(&mut program(url))));
+        runs.map(|run| run.join().unwrap())
+    });
+    let placed = runs.map(|books| books["this_run"]["orders_placed"].as_u64().unwrap());
+    assert_eq!(placed.iter().sum::<u64>(), 500);
+}
+
+#[test]
 fn every_message_twice_and_a_relay_that_dies_often_change_nothing() {
     let file = SqliteFile::new();
     let books = balanced(program(&file.url()).args(["--duplicates", "1", "--relay-restarts", "5"]));

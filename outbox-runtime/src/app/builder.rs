@@ -201,6 +201,9 @@ impl<DB: Backend> App<DB> {
         if !problems.is_empty() {
             return Err(AppError::Startup(problems));
         }
+        checks::warn_of_lost_names(&self.outbox)
+            .await
+            .map_err(AppError::Database)?;
         let consumer = self.subscriber.filter(|_| self.with_consumers).map(|from| {
             Consumer::new(self.outbox.clone(), from)
                 .with_states(self.states)

@@ -101,6 +101,29 @@ pub(super) async fn check_tables<DB: Backend>(
     Ok(problems)
 }
 
+/// Warns of names under which this service wrote and which no event of the program has: most
+/// likely a type was renamed, and consumers wait for events that come under another name now.
+///
+/// It is no reason not to start, since an event may have been given up on purpose.
+///
+/// # Errors
+/// When the log can't be looked at.
+pub(super) async fn warn_of_lost_names<DB: Backend>(outbox: &Outbox<DB>) -> Result<(), Error> {
+    let written = DB::recent_event_types(outbox.pool(), outbox.names(), outbox.service()).await?;
+    let lost: Vec<_> = written
+        .into_iter()
+        .filter(|name| EventRegistration::all().all(|event| event.name != name))
+        .collect();
+    if !lost.is_empty() {
+        tracing::warn!(
+            event_types = lost.join(", "),
+            "this service wrote events lately that no type of the program writes any more; if a \
+             type was renamed, keep its name on the wire by `#[domain_event(name = \"..\")]`"
+        );
+    }
+    Ok(())
+}
+
 fn describe(aggregate: &AggregateRegistration, no_table: bool, missing: &[&str]) -> String {
     let table = (aggregate.table)();
     let name = match table.schema() {

@@ -4,7 +4,7 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::publishing::{Published, publish};
+use super::publishing::{Limit, Published, publish};
 use super::text;
 use crate::store::Backend;
 
@@ -14,7 +14,8 @@ const BROKER: &str = "the relay's broker";
 impl<DB: Backend> Engine<DB> {
     /// Whether a call to the publisher may begin: the leases are certain and a place is free.
     pub(super) fn can_dispatch(&self) -> bool {
-        self.publishing.len() < self.options.max_in_flight && Instant::now() < self.lease_until
+        self.publishing.len() < self.options.max_in_flight
+            && Instant::now() < *self.lease_until.borrow()
     }
 
     /// Hands as much to the publisher as may be in flight.
@@ -33,10 +34,12 @@ impl<DB: Backend> Engine<DB> {
                     self.shards.start(taken.key.shard, item.epoch);
                 }
             }
-            // Past the lease, a new owner may be publishing what comes after.
-            let deadline = self.lease_until.min(now + self.options.publish_timeout);
+            let limit = Limit {
+                latest: now + self.options.publish_timeout,
+                lease: self.lease_until.subscribe(),
+            };
             self.publishing
-                .spawn(publish(Arc::clone(&self.publisher), batch, deadline));
+                .spawn(publish(Arc::clone(&self.publisher), batch, limit));
         }
     }
 

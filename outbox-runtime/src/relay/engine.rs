@@ -40,7 +40,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) publishing: JoinSet<Vec<Published>>,
 
     /// Until when nobody else can own our shards, by this machine's monotonic clock.
-    pub(super) lease_until: Instant,
+    pub(super) lease_until: watch::Sender<Instant>,
     /// Since when the broker takes nothing.
     pub(super) broker_failing_since: Option<Instant>,
     pub(super) leasing: Chore,
@@ -85,7 +85,7 @@ impl<DB: Backend> Engine<DB> {
             scans: Scans::default(),
             lanes: Lanes::default(),
             publishing: JoinSet::new(),
-            lease_until: now,
+            lease_until: watch::Sender::new(now),
             broker_failing_since: None,
             leasing: Chore::new("the relay's leases can't be renewed", now),
             reading: Chore::new("the relay can't read the outbox", now),

@@ -25,7 +25,7 @@ impl<DB: Backend> Engine<DB> {
                 return;
             }
         };
-        self.lease_until = sent + self.options.lease;
+        self.lease_until.send_replace(sent + self.options.lease);
         let share = fair_share(renewal.instances);
         let lost = self.shards.lost(&renewal.owned);
         if !lost.is_empty() {
@@ -36,10 +36,26 @@ impl<DB: Backend> Engine<DB> {
         self.take_over(&renewal.owned);
         self.take_over(&claimed);
         self.shards.share(share);
+        self.check_log_is_there(renewal.instances);
         let pause = self.options.lease / 3;
         let hungry = self.shards.len() < share;
         let next = sent + if hungry { pause / HUNGRY } else { pause };
         self.leasing.succeeded(next, &self.health);
+    }
+
+    /// Without the rows of its shards the log would be read by nobody, and nobody would know.
+    fn check_log_is_there(&self, instances: usize) {
+        const SHARDS_MISSING: &str = "the relay's shards";
+        if instances <= 1 && self.shards.all().is_empty() {
+            self.health.degrade(
+                SHARDS_MISSING,
+                "no shard is free although no other relay lives; a crashed relay's leases run out \
+                 by themselves, but if this stays, the table outbox_shard has lost its rows (0 to 63)"
+                    .to_owned(),
+            );
+        } else {
+            self.health.recover(SHARDS_MISSING);
+        }
     }
 
     async fn renew_and_claim(&self) -> Result<(Renewal, Vec<ShardLease>), Error> {

@@ -9,9 +9,9 @@
 //! The log has 64 shards. Each instance leases an equal part of them and renews its leases by the
 //! database's clock; what a crashed instance had is taken over when its lease ends. Before a call
 //! to the publisher the relay checks, by its own monotonic clock from before the renewal was sent,
-//! that the lease still holds, and the call ends with the lease at the latest. A shard's position
-//! moves only for its owner in the epoch of its claim, so an instance that was paused and wakes up
-//! moves nothing.
+//! that the lease still holds, and the call ends with the lease, unless that is renewed in time.
+//! A shard's position moves only for its owner in the epoch of its claim, so an instance that was
+//! paused and wakes up moves nothing.
 //!
 //! # Why no event is lost: the order of commits is not the order of ids
 //!

@@ -69,10 +69,6 @@ impl RelayOptions {
 
     /// How long a shard stays with an instance that no longer renews its lease: what a crash costs
     /// at most in delay. It is renewed three times in that time. 300 ms to one day; 15 s if not set.
-    ///
-    /// A call to the publisher ends with the lease at the latest, so a lease has to be well above
-    /// the time in which the broker confirms a batch: with a broker that confirms after handling,
-    /// such as [`InProcessBroker`](crate::broker::InProcessBroker), the time of the handlers.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self

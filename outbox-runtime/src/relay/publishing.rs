@@ -3,7 +3,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::lanes::Taken;
 use crate::broker::{PublishError, Publisher};
@@ -37,14 +38,42 @@ pub(super) struct Published {
     pub(super) error: Option<PublishError>,
 }
 
-/// Publishes messages, at the latest until `deadline`.
+/// Until when a call to the publisher may go on.
+#[derive(Debug)]
+pub(super) struct Limit {
+    /// The end of the call's own time.
+    pub(super) latest: Instant,
+    /// The end of the lease, which moves as it is renewed: past it, a new owner may be publishing
+    /// what comes after.
+    pub(super) lease: watch::Receiver<Instant>,
+}
+
+impl Limit {
+    async fn reached(mut self) {
+        loop {
+            let until = self.latest.min(*self.lease.borrow_and_update());
+            tokio::select! {
+                biased;
+                () = sleep_until(until) => return,
+                renewed = self.lease.changed() => {
+                    // A lease that was renewed too late had ended.
+                    if renewed.is_err() || Instant::now() >= until {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Publishes messages, within the limit.
 ///
 /// Only what the publisher confirmed counts as taken, and of each key only what stands before the
 /// first failure: a timeout, a panic and missing results are failures.
 pub(super) async fn publish(
     publisher: Arc<dyn Publisher>,
     batch: Vec<Taken<Key, Item>>,
-    deadline: Instant,
+    limit: Limit,
 ) -> Vec<Published> {
     let mut messages = Vec::new();
     let mut keys = Vec::with_capacity(batch.len());
@@ -56,19 +85,24 @@ pub(super) async fn publish(
         }
         keys.push((key, places));
     }
-    let results = call(&*publisher, &messages, deadline).await;
+    let results = call(&*publisher, &messages, limit).await;
     sort_out(keys, messages, results)
 }
 
 async fn call(
     publisher: &dyn Publisher,
     messages: &[Message],
-    deadline: Instant,
+    limit: Limit,
 ) -> Vec<Result<(), PublishError>> {
     let call = AssertUnwindSafe(async { publisher.publish(messages).await }).catch_unwind();
-    let failure = match timeout_at(deadline, call).await {
-        Ok(Ok(results)) if results.len() == messages.len() => return results,
-        Ok(Ok(mut results)) => {
+    let outcome = tokio::select! {
+        biased;
+        outcome = call => Some(outcome),
+        () = limit.reached() => None,
+    };
+    let failure = match outcome {
+        Some(Ok(results)) if results.len() == messages.len() => return results,
+        Some(Ok(mut results)) => {
             let text = format!(
                 "the publisher gave {} results for {} messages",
                 results.len(),
@@ -80,8 +114,8 @@ async fn call(
             });
             return results;
         }
-        Ok(Err(panic)) => format!("the publisher panicked: {}", panic_text(&*panic)),
-        Err(_) => "the publisher did not answer in time".to_owned(),
+        Some(Err(panic)) => format!("the publisher panicked: {}", panic_text(&*panic)),
+        None => "the publisher did not answer in time".to_owned(),
     };
     messages
         .iter()

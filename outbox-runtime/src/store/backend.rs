@@ -41,8 +41,8 @@ pub trait Backend:
         pool: &Pool<Self>,
     ) -> impl Future<Output = Result<Transaction<'static, Self>, sqlx::Error>> + Send;
 
-    /// Fails when the transaction was aborted by a statement whose error nobody looked at, which
-    /// a COMMIT would turn into a silent rollback.
+    /// Fails when the transaction is over or was aborted by a statement whose error nobody looked
+    /// at: what is written then would stand alone, and a COMMIT be a silent rollback.
     #[doc(hidden)]
     fn check_transaction(
         connection: &mut Self::Connection,

@@ -178,13 +178,20 @@ impl Error {
     }
 }
 
+/// A serialisation failure or a deadlock, which took the transaction back.
+pub(crate) fn is_serialization_failure(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("40001" | "40P01"))
+}
+
 /// Connection faults, serialisation failures, deadlocks, locks and a server that starts or stops.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => match error.code() {
-            // SQLSTATE classes 08 (connection), 40 (rollback), 53 (resources), 55 (object state),
-            // 57 (operator intervention), and SQLite's BUSY and LOCKED with their extended codes.
-            Some(code) if code.len() == 5 => ["08", "40", "53", "55", "57"]
+            // SQLSTATE classes 08 (connection), 25 (the transaction is over or aborted; the next one
+            // is not), 40 (rollback), 53 (resources), 55 (object state), 57 (operator intervention),
+            // and SQLite's BUSY and LOCKED with their extended codes.
+            Some(code) if code.len() == 5 => ["08", "25", "40", "53", "55", "57"]
                 .iter()
                 .any(|class| code.starts_with(class)),
             Some(code) => code

@@ -23,6 +23,7 @@ pub(crate) mod sqlite;
 
 pub use admin::AdminStore;
 pub use backend::{Backend, Values};
+pub(crate) use error::is_serialization_failure;
 pub use error::{ConflictMark, Error};
 pub use inbox::{Claim, InboxStore};
 pub(crate) use mapping::quote;

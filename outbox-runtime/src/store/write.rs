@@ -108,10 +108,6 @@ pub trait WriteStore: Database {
     /// Whether a commit of rows and events can be one statement with one argument list.
     const ONE_STATEMENT: bool;
 
-    /// How many rows a batch may have. A unit of work with more writes them in several batches,
-    /// in a transaction.
-    const MOST_ROWS: usize;
-
     /// Writes the batch on `connection`.
     ///
     /// With [`ONE_STATEMENT`](Self::ONE_STATEMENT) it is atomic by itself, also outside a

@@ -5,7 +5,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 
 use super::outbox::Outbox;
-use crate::store::{Backend, ConflictMark, Error};
+use crate::store::{self, Backend, ConflictMark, Error};
 
 /// How often [`Outbox::retry`] tries in all.
 const ATTEMPTS: usize = 10;
@@ -14,7 +14,8 @@ const LONGEST_DELAY: Duration = Duration::from_millis(200);
 
 impl<DB: Backend> Outbox<DB> {
     /// Repeats an operation for as long as it ends in a version conflict, up to ten times with
-    /// exponential backoff and jitter (2 to 200 ms).
+    /// exponential backoff and jitter (2 to 200 ms). Where a stricter isolation than the usual one
+    /// lets the database find the conflict first, its serialisation failures count as well.
     ///
     /// The operation must begin its own unit of work and load its aggregates anew each time. Its
     /// error may be any type whose [`source`](StdError::source) chain leads to the [`Error`], also
@@ -50,7 +51,7 @@ impl<DB: Backend> Outbox<DB> {
             .with_jitter();
         operation
             .retry(policy)
-            .when(|error: &E| is_version_conflict(error))
+            .when(|error: &E| is_version_conflict(error) || is_serialization_failure(error))
             .await
     }
 }
@@ -63,6 +64,21 @@ pub fn is_version_conflict(error: &(dyn StdError + 'static)) -> bool {
             || error
                 .downcast_ref::<Error>()
                 .is_some_and(Error::is_version_conflict)
+        {
+            return true;
+        }
+        current = error.source();
+    }
+    false
+}
+
+/// Whether the database took an operation back because another one was faster.
+fn is_serialization_failure(error: &(dyn StdError + 'static)) -> bool {
+    let mut current = Some(error);
+    while let Some(error) = current {
+        if error
+            .downcast_ref::<sqlx::Error>()
+            .is_some_and(store::is_serialization_failure)
         {
             return true;
         }

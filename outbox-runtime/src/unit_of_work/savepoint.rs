@@ -23,6 +23,7 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
     pub async fn savepoint(&mut self) -> Result<Savepoint, Error> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.flush().await?;
+        self.check_lent().await?;
         self.run_savepoint("SAVEPOINT", number).await?;
         self.savepoints.push((number, self.stage.events()));
         Ok(Savepoint(number))

@@ -8,6 +8,9 @@ use crate::store::{
     WriteBatch,
 };
 
+/// Rows of one statement: planning takes longer with the square of them, and thousands are beyond
+/// the server's stack.
+const MOST_ROWS: usize = 200;
 /// Arguments of one statement, far enough below PostgreSQL's 65,535 for one more row.
 const MOST_ARGUMENTS: usize = 30_000;
 
@@ -46,7 +49,7 @@ impl<DB: Backend> Stage<DB> {
     /// Whether the batch has as many rows and arguments as it may have.
     pub(crate) fn is_full(&self) -> bool {
         let arguments = self.batch.arguments.last().map_or(0, sqlx::Arguments::len);
-        self.batch.rows.len() >= DB::MOST_ROWS || arguments >= MOST_ARGUMENTS
+        DB::ONE_STATEMENT && (self.batch.rows.len() >= MOST_ROWS || arguments >= MOST_ARGUMENTS)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

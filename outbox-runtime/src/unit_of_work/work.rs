@@ -12,7 +12,7 @@ use crate::store::{Backend, Change, ConflictMark, Error, Stores};
 /// It is lazy. Loads before the first write need no transaction, as the version check guards the
 /// change; what is saved is staged and written by the commit, on PostgreSQL as one statement. A
 /// transaction is opened the moment something needs one: [`connection`](Self::connection), a row
-/// lock, a savepoint, a persistence of your own, or more than a hundred aggregates.
+/// lock, a savepoint, a persistence of your own, or a few hundred aggregates.
 ///
 /// Dropping it without a commit rolls everything back.
 ///
@@ -198,6 +198,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     pub async fn commit(mut self) -> Result<(), Error> {
         self.enter()?;
         self.stage.check_saved()?;
+        self.check_lent().await?;
         let raised = self.stage.events() > 0;
         if !self.stage.is_empty() {
             let batch = self.stage.take();
@@ -207,12 +208,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
                 self.session.writer(&self.outbox).await?
             };
             DB::write(connection, &self.outbox.inner.queries, batch).await?;
-        } else if self.lent {
-            DB::check_transaction(self.session.writer(&self.outbox).await?)
-                .await
-                .map_err(Error::database(
-                    "committing a transaction in which a statement failed",
-                ))?;
         }
         if let Session::Transaction(transaction) =
             std::mem::replace(&mut self.session, Session::Idle)
@@ -308,7 +303,6 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     /// Opens the transaction and writes the staged rows.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         self.enter()?;
-        let connection = self.session.writer(&self.outbox).await?;
         let batch = if self.is_joined {
             // The transaction's end is the user's: no change may be in it without its events.
             self.stage.take()
@@ -316,9 +310,26 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             self.stage.take_rows()
         };
         if !batch.is_empty() {
+            self.check_lent().await?;
+        }
+        let connection = self.session.writer(&self.outbox).await?;
+        if !batch.is_empty() {
             DB::write(connection, &self.outbox.inner.queries, batch).await?;
         }
         self.broken = false;
+        Ok(())
+    }
+
+    /// Makes sure that the transaction is still the one that was begun, if the user had it.
+    pub(super) async fn check_lent(&mut self) -> Result<(), Error> {
+        if self.lent {
+            DB::check_transaction(self.session.writer(&self.outbox).await?)
+                .await
+                .map_err(Error::database(
+                    "going on with a transaction in which a statement failed, or that was ended",
+                ))?;
+            self.lent = false;
+        }
         Ok(())
     }
 

@@ -29,7 +29,7 @@ async fn connections_that_are_cut_at_random_lose_and_repeat_nothing() {
     let load = Load {
         events: 4_000,
         writers: 8,
-        wait: 10_000,
+        wait: 20_000,
         may_fail: true,
         ..LOAD
     };
@@ -44,7 +44,7 @@ async fn connections_that_are_cut_at_random_lose_and_repeat_nothing() {
     let (mut server, database) = beside(&fixture).await;
     let mut cuts = 0;
     let tally = loop {
-        let pause = Duration::from_millis(dice.u64(50..700));
+        let pause = Duration::from_millis(dice.u64(50..500));
         tokio::select! {
             tally = &mut writing => break tally.unwrap(),
             () = tokio::time::sleep(pause) => cuts += cut(&mut server, &database).await,

@@ -83,7 +83,7 @@ async fn none_is_lost_or_out_of_order<DB: ProofDb>(fixture: Fixture<DB>, load: L
     let overtook_slow = what_arrived_is_what_was_committed(&fixture, &recorder).await;
     assert_eq!(recorder.overlaps(), 0, "an aggregate was in two calls");
     assert!(tally.rolled_back.load(Ordering::SeqCst) > 100);
-    assert!(tally.long.load(Ordering::SeqCst) > 1);
+    assert!(tally.long.load(Ordering::SeqCst) > 0);
     assert!(recorder.repetitions() > 0, "no crash hit a publish");
     if DB::WRITERS_OVERLAP {
         assert!(overtook_slow > 100, "an open transaction held back others");

@@ -1,3 +1,6 @@
+-- Two runs that start together make the table one after the other.
+SELECT pg_advisory_xact_lock(7);
+
 -- Ordering's own table.
 CREATE TABLE IF NOT EXISTS ordering_orders (
     id          TEXT    NOT NULL PRIMARY KEY,

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use anyhow::Context;
 use order_fulfilment::ShopDb;
 use order_fulfilment::ordering::Order;
+use outbox_runtime::Error;
 use outbox_runtime::prelude::*;
 
 use super::intake::{OrderLine, Refusal};
@@ -88,6 +89,10 @@ async fn place<DB: ShopDb>(outbox: &Outbox<DB>, line: &OrderLine) -> anyhow::Res
         });
     }
     uow.add(&mut order).await?;
-    uow.commit().await?;
-    Ok(Outcome::Placed)
+    match uow.commit().await {
+        Ok(()) => Ok(Outcome::Placed),
+        // Another run of this program, at the same time, was faster: look again.
+        Err(Error::AlreadyExists { .. }) => Box::pin(place(outbox, line)).await,
+        Err(error) => Err(error.into()),
+    }
 }

@@ -65,6 +65,10 @@ fn item(id: i64, aggregate: &str) -> Item {
     }
 }
 
+fn lease(seconds: u64) -> watch::Sender<Instant> {
+    watch::Sender::new(Instant::now() + Duration::from_secs(seconds))
+}
+
 /// Ids taken and ids left, by key, of a batch a1 a2 a3 b4.
 async fn outcome(does: Does) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
     let key = |name: &str| Key {
@@ -81,8 +85,11 @@ async fn outcome(does: Does) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
             items: vec![item(4, "b")],
         },
     ];
-    let deadline = Instant::now() + Duration::from_millis(20);
-    let published = publish(Arc::new(does), batch, deadline).await;
+    let limit = Limit {
+        latest: Instant::now() + Duration::from_millis(20),
+        lease: lease(60).subscribe(),
+    };
+    let published = publish(Arc::new(does), batch, limit).await;
     published
         .into_iter()
         .map(|one| {
@@ -118,4 +125,50 @@ async fn nothing_counts_as_taken_on_hope() {
         (&[1][..], &[2, 3][..])
     );
     assert_eq!(outcome[1].1, [4]);
+}
+
+/// After how many seconds a call of up to a minute ends, when its lease of three seconds is
+/// renewed at these times.
+async fn ends_after(renewals: &[u64]) -> u64 {
+    let began = Instant::now();
+    let lease = lease(3);
+    let limit = Limit {
+        latest: began + Duration::from_secs(60),
+        lease: lease.subscribe(),
+    };
+    let renewing = async {
+        for &renewal in renewals {
+            let at = began + Duration::from_secs(renewal);
+            tokio::time::sleep_until(at).await;
+            lease.send_replace(at + Duration::from_secs(3));
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = limit.reached() => began.elapsed().as_secs(),
+        () = renewing => 0,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_for_as_long_as_the_lease_is_renewed() {
+    assert_eq!(ends_after(&[]).await, 3);
+    assert_eq!(ends_after(&[1, 2, 3]).await, 6);
+    assert_eq!(ends_after(&[1, 2, 9]).await, 5, "renewed too late");
+    let often: Vec<u64> = (1..100).collect();
+    assert_eq!(ends_after(&often).await, 60, "its own time is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_ran_out_unseen_has_ended() {
+    let lease = lease(3);
+    let limit = Limit {
+        latest: Instant::now() + Duration::from_secs(60),
+        lease: lease.subscribe(),
+    };
+    let mut reached = Box::pin(limit.reached());
+    assert!((&mut reached).now_or_never().is_none());
+    tokio::time::advance(Duration::from_secs(4)).await;
+    lease.send_replace(Instant::now() + Duration::from_secs(3));
+    assert!(reached.now_or_never().is_some());
 }

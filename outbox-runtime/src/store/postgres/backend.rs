@@ -45,8 +45,10 @@ impl Backend for Postgres {
         pool.begin().await
     }
 
+    /// A savepoint needs a transaction that is open and not aborted, and changes nothing in it.
     async fn check_transaction(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-        connection.execute("SELECT 1").await.map(drop)
+        let probe = "SAVEPOINT outbox_probe; RELEASE SAVEPOINT outbox_probe";
+        connection.execute(probe).await.map(drop)
     }
 
     fn run(connection: &mut PgConnection, sql: String) -> BoxFuture<'_, Result<(), sqlx::Error>> {

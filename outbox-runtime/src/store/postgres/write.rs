@@ -18,10 +18,6 @@ const DUPLICATE: &str = "outbox-duplicate:";
 impl WriteStore for Postgres {
     const ONE_STATEMENT: bool = true;
 
-    /// A longer chain costs more than the round trip that it saves: it is planned in quadratic
-    /// time, and a very long one exceeds the server's stack.
-    const MOST_ROWS: usize = 100;
-
     /// One statement: each row is a data-modifying CTE that runs only if the one before changed
     /// its row, and the events are fed from the last. The chain fixes the order of the row locks.
     ///

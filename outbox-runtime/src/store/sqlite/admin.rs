@@ -1,6 +1,6 @@
-use sqlx::{Pool, Sqlite};
+use sqlx::{AssertSqlSafe, Pool, Sqlite};
 
-use crate::store::{AdminStore, Error, TableMapping};
+use crate::store::{AdminStore, Error, Names, TableMapping};
 
 impl AdminStore for Sqlite {
     async fn columns(pool: &Pool<Self>, table: &TableMapping) -> Result<Vec<String>, Error> {
@@ -16,5 +16,18 @@ impl AdminStore for Sqlite {
 
     fn is_same_column(a: &str, b: &str) -> bool {
         a.eq_ignore_ascii_case(b)
+    }
+
+    async fn recent_event_types(
+        pool: &Pool<Self>,
+        names: &Names,
+        producer: &str,
+    ) -> Result<Vec<String>, Error> {
+        let sql = names.render(include_str!("sql/recent_event_types.sql"));
+        sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(producer)
+            .fetch_all(pool)
+            .await
+            .map_err(Error::database("reading the names of recent events"))
     }
 }

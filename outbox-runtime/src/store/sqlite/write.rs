@@ -7,8 +7,8 @@ use sqlx::{Arguments, AssertSqlSafe};
 
 use super::Queries;
 use crate::store::{
-    Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch,
-    WriteStore, key_taken, quote,
+    Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch, WriteStore,
+    key_taken, quote,
 };
 
 /// Columns of an event.
@@ -19,8 +19,6 @@ const EVENTS_PER_INSERT: usize = 2_000;
 impl WriteStore for Sqlite {
     const ONE_STATEMENT: bool = false;
 
-    const MOST_ROWS: usize = usize::MAX;
-
     /// A statement a row and one for up to 2,000 events: a round trip inside the process costs
     /// next to nothing, and the caller's transaction makes them atomic.
     async fn write(
@@ -28,11 +26,6 @@ impl WriteStore for Sqlite {
         queries: &Queries,
         mut batch: WriteBatch<Self>,
     ) -> Result<(), Error> {
-        Self::check_transaction(&mut *connection)
-            .await
-            .map_err(Error::database(
-                "writing in a transaction in which a statement failed",
-            ))?;
         let arguments = std::mem::take(&mut batch.arguments);
         for (row, arguments) in batch.rows.iter().zip(arguments) {
             let written = sqlx::query_with(AssertSqlSafe(row_sql(row)), arguments)

@@ -97,6 +97,18 @@ impl Metadata {
             None => (String::new(), self.message_id.to_string()),
         }
     }
+
+    /// The ordering key as one text: what parked messages wait behind each other by.
+    pub(crate) fn lane(&self) -> String {
+        match &self.aggregate {
+            // The unit separator: a control character that no type's name holds.
+            Some(aggregate) => format!(
+                "{}\u{1f}{}",
+                aggregate.aggregate_type, aggregate.aggregate_id
+            ),
+            None => self.message_id.to_string(),
+        }
+    }
 }
 
 /// A message as brokers and tables carry it: the payload is JSON text that nobody in between reads.

@@ -10,23 +10,24 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 12] = [
+const LAYERS: [(&str, &str); 13] = [
     ("domain", ""),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
     ("store", "domain"),
     ("broker", "domain"),
     ("backoff", "domain"),
+    ("retry", "domain backoff"),
     ("health", "domain"),
     ("unit_of_work", "domain store"),
     ("handler", "domain problem store unit_of_work"),
     (
         "relay",
-        "domain problem store broker backoff health unit_of_work",
+        "domain problem store broker backoff retry health unit_of_work",
     ),
     (
         "inbox",
-        "domain problem store broker backoff health unit_of_work handler",
+        "domain problem store broker backoff retry health unit_of_work handler",
     ),
     // The backends, each in a folder of its own: they know their port alone.
     ("store/*", "domain store"),

@@ -1,5 +1,7 @@
 //! Listings of the chapter on the unit of work.
 
+use std::time::Duration;
+
 use book_listings::{SqliteFile, postgres};
 use outbox_runtime::prelude::*;
 use outbox_runtime::{Aggregate, Error};
@@ -252,6 +254,35 @@ async fn an_unsaved_event_is_never_lost() -> Result<(), Box<dyn std::error::Erro
     let answer = uow.commit().await; // `save` was forgotten
     assert!(matches!(answer, Err(Error::UnsavedEvents { count: 1, .. })));
     // ANCHOR_END: unsaved
+    Ok(())
+}
+
+#[domain_event(version = 1, key = "{account_id}")]
+pub struct ReminderDue {
+    pub account_id: AccountId,
+}
+
+#[tokio::test]
+async fn an_event_is_scheduled_and_cancelled() -> Result<(), Error> {
+    let (outbox, file) = bank().await?;
+    // ANCHOR: schedule
+    let mut uow = outbox.begin(MessageContext::new()).await?;
+    let account_id = AccountId::from(1);
+    uow.raise_after(
+        ReminderDue { account_id },
+        Duration::from_secs(3 * 24 * 3600),
+    )?;
+    uow.commit().await?;
+    // ANCHOR_END: schedule
+    let rows = "SELECT count(*) FROM outbox_scheduled";
+    assert_eq!(count(&file.pool, rows).await, 1);
+    // ANCHOR: cancel
+    let mut uow = outbox.begin(MessageContext::new()).await?;
+    let in_time = uow.cancel_scheduled::<ReminderDue>("1").await?;
+    uow.commit().await?;
+    // ANCHOR_END: cancel
+    assert!(in_time);
+    assert_eq!(count(&file.pool, rows).await, 0);
     Ok(())
 }
 

@@ -46,6 +46,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) leasing: Chore,
     pub(super) reading: Chore,
     pub(super) storing: Chore,
+    pub(super) scheduling: Chore,
     pub(super) poll_pause: Duration,
     /// Whether a gap was closed that may have held back positions.
     pub(super) gap_closed: bool,
@@ -54,6 +55,7 @@ pub(super) struct Engine<DB: Backend> {
 
     pub(super) commits: watch::Receiver<u64>,
     pub(super) notices: watch::Receiver<u64>,
+    pub(super) schedules: watch::Receiver<u64>,
 }
 
 impl<DB: Backend> Engine<DB> {
@@ -70,6 +72,7 @@ impl<DB: Backend> Engine<DB> {
         Self {
             commits: outbox.inner.wake.listen(),
             notices: notices.listen(),
+            schedules: outbox.inner.schedules.listen(),
             outbox,
             queries,
             publisher,
@@ -87,6 +90,7 @@ impl<DB: Backend> Engine<DB> {
             leasing: Chore::new("the relay's leases can't be renewed", now),
             reading: Chore::new("the relay can't read the outbox", now),
             storing: Chore::new("the relay can't store its positions", now),
+            scheduling: Chore::new("the relay can't move scheduled events", now),
             gap_closed: false,
             tidying: now,
         }
@@ -135,6 +139,9 @@ impl<DB: Backend> Engine<DB> {
         if self.leasing.is_due() {
             self.keep_leases().await;
         }
+        if self.scheduling.is_due() {
+            self.move_due().await;
+        }
         if self.reading.is_due() && self.has_room() {
             self.read().await;
         }
@@ -146,7 +153,7 @@ impl<DB: Backend> Engine<DB> {
 
     /// Waits for the next thing to do.
     async fn wait(&mut self) {
-        let mut next = self.leasing.due();
+        let mut next = self.leasing.due().min(self.scheduling.due());
         if self.has_room() {
             next = next.min(self.reading.due());
         }
@@ -167,11 +174,12 @@ impl<DB: Backend> Engine<DB> {
             }
             Ok(()) = self.commits.changed() => self.read_soon(),
             Ok(()) = self.notices.changed() => self.read_soon(),
+            Ok(()) = self.schedules.changed() => self.scheduling.hasten(),
             () = sleep_until(next) => {}
         }
     }
 
-    fn read_soon(&mut self) {
+    pub(super) fn read_soon(&mut self) {
         self.poll_pause = self.options.poll_min;
         self.reading.hasten();
     }

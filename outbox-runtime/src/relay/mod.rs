@@ -69,6 +69,7 @@ mod publishing;
 mod ranges;
 mod reading;
 mod scan;
+mod scheduling;
 mod shards;
 mod text;
 

@@ -6,7 +6,8 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
-    AdminStore, InboxStore, MigrationStore, Names, RelayStore, RowLock, TableMapping, WriteStore,
+    AdminStore, InboxStore, MigrationStore, Names, RelayStore, RowLock, ScheduleStore,
+    TableMapping, WriteStore,
 };
 
 /// A database on which units of work, outbox and inbox can live.
@@ -18,7 +19,14 @@ use super::{
     note = "enable the cargo feature `sqlite` or `postgres` of outbox-runtime and use `sqlx::Sqlite` or `sqlx::Postgres`"
 )]
 pub trait Backend:
-    Values + WriteStore + MigrationStore + InboxStore + RelayStore + AdminStore + sealed::Sealed
+    Values
+    + WriteStore
+    + MigrationStore
+    + InboxStore
+    + RelayStore
+    + ScheduleStore
+    + AdminStore
+    + sealed::Sealed
 {
     /// The SQL of this backend, with the names of one outbox filled in.
     type Queries: Send + Sync + 'static;

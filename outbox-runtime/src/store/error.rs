@@ -105,6 +105,12 @@ pub enum Error {
         "the connection has no transaction open; begin one on it (`pool.begin()`) and join that"
     )]
     NotInTransaction,
+    /// An event was scheduled further ahead than databases can count.
+    #[error("an event can be scheduled at most {years} years ahead; choose an earlier time")]
+    TooFarAhead {
+        /// The limit.
+        years: u32,
+    },
     /// A savepoint was released or rolled back before, or belongs to another unit of work.
     #[error("the savepoint is no longer open; take a new one")]
     SavepointClosed,

@@ -9,6 +9,7 @@ mod migration;
 mod persist;
 mod relay;
 mod render;
+mod schedule;
 mod stored_message;
 mod typed_id;
 mod wake;
@@ -35,7 +36,9 @@ pub use relay::{
     JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,
 };
 pub use render::{Names, NamesError};
+pub use schedule::{Due, Moved, ScheduleStore, ScheduledRow};
 pub use stored_message::LogContent;
 pub use wake::Wake;
+pub(crate) use write::key_taken;
 pub use write::{EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore};
 pub use writers::{Snapshot, Writers, Xid};

@@ -1,16 +1,23 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 7] = [
+const OBJECTS: [&str; 10] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
     "outbox_relay",
     "outbox_journal",
     "outbox_migration",
+    "outbox_scheduled",
+    "outbox_scheduled_business_key",
+    "outbox_scheduled_due",
     "inbox_message",
 ];
 
 /// Objects that live in their table's schema and can't be named with one when they are made.
-const INDEXES: [&str; 1] = ["outbox_message_business_key"];
+const INDEXES: [&str; 3] = [
+    "outbox_message_business_key",
+    "outbox_scheduled_business_key",
+    "outbox_scheduled_due",
+];
 
 /// The longest prefix, so that the longest name stays within PostgreSQL's 63 bytes.
 const MAX_PREFIX_BYTES: usize = 30;

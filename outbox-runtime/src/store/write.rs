@@ -1,10 +1,10 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 
 use sqlx::Database;
 
 use super::persist::Change;
-use super::{Backend, ConflictMark, Error, TableMapping};
+use super::{Backend, ConflictMark, Error, ScheduledRow, TableMapping};
 use crate::domain::{MessageId, Shard};
 
 /// One row of an aggregate's table that a commit writes.
@@ -73,6 +73,8 @@ pub struct WriteBatch<DB: Database> {
     pub arguments: Vec<DB::Arguments>,
     /// The events, in the order in which they were raised.
     pub events: Vec<EventRow>,
+    /// The events that are due later.
+    pub scheduled: Vec<ScheduledRow>,
     /// What the events share.
     pub shared: SharedColumns,
 }
@@ -84,13 +86,14 @@ impl<DB: Backend> WriteBatch<DB> {
             rows: Vec::new(),
             arguments: Vec::new(),
             events: Vec::new(),
+            scheduled: Vec::new(),
             shared: SharedColumns::default(),
         }
     }
 
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.events.is_empty()
+        self.rows.is_empty() && self.events.is_empty() && self.scheduled.is_empty()
     }
 }
 
@@ -140,6 +143,18 @@ impl RowWrite {
     }
 }
 
+impl EventRow {
+    /// What no other event may have, if it has one.
+    pub(crate) fn key(&self) -> Option<(&str, &str)> {
+        Some((self.event_type, self.business_key.as_deref()?))
+    }
+}
+
+/// Why an event is a duplicate where no index of the database says it.
+pub(crate) fn key_taken() -> sqlx::Error {
+    sqlx::Error::InvalidArgument("its business key is scheduled or stored already".to_owned())
+}
+
 impl SharedColumns {
     /// The headers as JSON text; nothing for no headers.
     pub(crate) fn headers_json(&self) -> Option<String> {
@@ -154,11 +169,24 @@ impl SharedColumns {
 impl<DB: Backend> WriteBatch<DB> {
     /// The error for a business key that is taken.
     pub(crate) fn duplicate_event(&self, source: sqlx::Error) -> Error {
-        let keys = self
+        let events = self
             .events
             .iter()
+            .chain(self.scheduled.iter().map(|row| &row.event));
+        let keys = events
             .filter_map(|event| Some((event.event_type.to_owned(), event.business_key.clone()?)))
             .collect();
         Error::DuplicateEvent { keys, source }
+    }
+
+    /// Refuses a business key that is to be stored and scheduled at once: the tables' own indexes
+    /// can't see that.
+    pub(crate) fn check_keys(&self) -> Result<(), Error> {
+        let stored: HashSet<_> = self.events.iter().filter_map(EventRow::key).collect();
+        let is_both = |row: &ScheduledRow| row.event.key().is_some_and(|key| stored.contains(&key));
+        if self.scheduled.iter().any(is_both) {
+            return Err(self.duplicate_event(key_taken()));
+        }
+        Ok(())
     }
 }

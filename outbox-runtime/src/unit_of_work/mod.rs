@@ -5,6 +5,7 @@ mod notices;
 mod outbox;
 mod retry;
 mod savepoint;
+mod schedule;
 mod session;
 mod stage;
 mod work;

@@ -41,6 +41,8 @@ pub(crate) struct Inner<DB: Backend> {
     pub(crate) names: Names,
     pub(crate) queries: DB::Queries,
     pub(crate) wake: Wake,
+    /// Tells the relays of this process that an event was scheduled.
+    pub(crate) schedules: Wake,
     /// Tells other processes, unless they are not to be told.
     pub(super) notices: Option<Notices>,
     /// One permit on a single-writer database: its writers wait here, in order, instead of
@@ -85,6 +87,7 @@ impl<DB: Backend> Outbox<DB> {
                 pool,
                 names,
                 wake: Wake::default(),
+                schedules: Wake::default(),
                 notices: (notify && DB::NOTIFIES).then(Notices::default),
                 writer: Arc::new(Semaphore::new(1)),
             }),
@@ -109,6 +112,12 @@ impl<DB: Backend> Outbox<DB> {
     /// Tells the relays that there are new rows: for events whose commit was yours, after
     /// [`join`](Self::join). Without it they are found by polling.
     pub fn wake(&self) {
+        self.inner.schedules.signal();
+        self.wake_for_events();
+    }
+
+    /// Tells the relays that the log has new rows.
+    pub(crate) fn wake_for_events(&self) {
         self.inner.wake.signal();
         if let Some(notices) = &self.inner.notices {
             notices.send_soon(self);

@@ -3,7 +3,10 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use crate::domain::{Aggregate, AnyEvent, MessageContext, MessageId, UnsavedEvents, shard_of};
-use crate::store::{Backend, Change, Error, EventRow, RowWrite, SharedColumns, Stores, WriteBatch};
+use crate::store::{
+    Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, Stores,
+    WriteBatch,
+};
 
 /// Rows of one statement: planning takes longer with the square of them, and thousands are beyond
 /// the server's stack.
@@ -131,6 +134,23 @@ impl<DB: Backend> Stage<DB> {
         event: &dyn AnyEvent,
         aggregate: Option<(&'static str, String, i64)>,
     ) -> Result<(), Error> {
+        let row = self.event_row(event, aggregate)?;
+        self.batch.events.push(row);
+        Ok(())
+    }
+
+    /// Stages an event that is due later.
+    pub(crate) fn schedule(&mut self, event: &dyn AnyEvent, due: Due) -> Result<(), Error> {
+        let event = self.event_row(event, None)?;
+        self.batch.scheduled.push(ScheduledRow { event, due });
+        Ok(())
+    }
+
+    fn event_row(
+        &mut self,
+        event: &dyn AnyEvent,
+        aggregate: Option<(&'static str, String, i64)>,
+    ) -> Result<EventRow, Error> {
         let message_id = MessageId::from_uuid(Uuid::now_v7());
         let owner = aggregate.as_ref().map(|(kind, id, _)| (*kind, id.as_str()));
         let row = EventRow {
@@ -146,16 +166,16 @@ impl<DB: Backend> Stage<DB> {
             // A new business process is known by its first message.
             self.batch.shared.correlation_id = message_id.to_string();
         }
-        self.batch.events.push(row);
-        Ok(())
+        Ok(row)
     }
 
-    /// Takes the rows out, and leaves the events for the commit.
+    /// Takes out what may be written at any time, and leaves the events of the log for the commit.
     pub(crate) fn take_rows(&mut self) -> WriteBatch<DB> {
         self.rows.clear();
         let mut rows = WriteBatch::new();
         rows.shared = self.batch.shared.clone();
         rows.rows = std::mem::take(&mut self.batch.rows);
+        rows.scheduled = std::mem::take(&mut self.batch.scheduled);
         rows.arguments = std::mem::take(&mut self.batch.arguments);
         rows
     }

@@ -55,6 +55,8 @@ pub struct UnitOfWork<'a, DB: Backend> {
     pub(super) savepoints: Vec<(u64, usize)>,
     /// A step failed or was cancelled midway.
     pub(super) broken: bool,
+    /// An event was scheduled.
+    pub(super) has_scheduled: bool,
     /// The transaction is the user's.
     is_joined: bool,
     /// The user had the connection since our last statement on it.
@@ -76,6 +78,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             context,
             savepoints: Vec::new(),
             broken: false,
+            has_scheduled: false,
         }
     }
 
@@ -211,8 +214,13 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         {
             transaction.commit().await?;
         }
-        if raised && !self.is_joined {
-            self.outbox.wake();
+        if !self.is_joined {
+            if raised {
+                self.outbox.wake_for_events();
+            }
+            if self.has_scheduled {
+                self.outbox.inner.schedules.signal();
+            }
         }
         Ok(())
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
@@ -14,6 +16,11 @@ pub struct Queries {
     /// The names in it.
     pub(super) names: Names,
     pub(super) insert_events: String,
+    pub(super) insert_keyed_events: String,
+    pub(super) insert_scheduled: String,
+    pub(super) scheduled_cancel: Arc<str>,
+    pub(super) scheduled_next: Arc<str>,
+    pub(super) scheduled_move: Arc<str>,
 }
 
 impl Sealed for Postgres {}
@@ -22,9 +29,15 @@ impl Backend for Postgres {
     type Queries = Queries;
 
     fn queries(names: &Names) -> Queries {
+        let shared = |sql: &str| Arc::from(names.render(sql));
         Queries {
             names: names.clone(),
             insert_events: names.render(include_str!("sql/insert_events.sql")),
+            insert_keyed_events: names.render(include_str!("sql/insert_keyed_events.sql")),
+            insert_scheduled: names.render(include_str!("sql/insert_scheduled.sql")),
+            scheduled_cancel: shared(include_str!("sql/scheduled_cancel.sql")),
+            scheduled_next: shared(include_str!("sql/scheduled_next.sql")),
+            scheduled_move: shared(include_str!("sql/scheduled_move.sql")),
         }
     }
 

@@ -6,11 +6,14 @@ use uuid::Uuid;
 
 use super::Queries;
 use crate::store::{
-    Change, Error, EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore, quote,
+    Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch, WriteStore,
+    key_taken, quote,
 };
 
 /// Begins the text that a failed check puts into the error, so that it is told from any other.
 const CONFLICT: &str = "outbox-conflict:";
+/// The same, in the SQL that inserts events with business keys.
+const DUPLICATE: &str = "outbox-duplicate:";
 
 impl WriteStore for Postgres {
     const ONE_STATEMENT: bool = true;
@@ -26,40 +29,18 @@ impl WriteStore for Postgres {
         queries: &Queries,
         mut batch: WriteBatch<Self>,
     ) -> Result<(), Error> {
-        let mut arguments = batch.arguments.pop().unwrap_or_default();
+        batch.check_keys()?;
         batch.rows.sort_by(|a, b| key(a).cmp(&key(b)));
-        let mut sql = String::new();
-        for (n, row) in batch.rows.iter().enumerate() {
-            sql.push_str(if n == 0 { "WITH " } else { ",\n" });
-            let _ = write!(sql, "w{n} AS (");
-            write_row(&mut sql, row, n);
-            sql.push_str(" RETURNING 1)");
-        }
-        let rows = batch.rows.len();
-        if !batch.events.is_empty() {
-            let insert = shift_places(&queries.insert_events, arguments.len());
-            bind_events(&mut arguments, &batch.events, &batch.shared).map_err(|source| {
-                Error::Database {
-                    doing: "binding the events of a commit",
-                    source: sqlx::Error::Encode(source),
-                }
+        let (sql, arguments) =
+            statement(queries, &mut batch).map_err(|source| Error::Database {
+                doing: "binding the events of a commit",
+                source: sqlx::Error::Encode(source),
             })?;
-            if rows > 0 {
-                let _ = write!(
-                    sql,
-                    ",\nevents AS ({insert}WHERE (SELECT count(*) FROM w{}) = 1\nORDER BY e.place)",
-                    rows - 1
-                );
-            } else {
-                let _ = write!(sql, "{insert}ORDER BY e.place");
-            }
-        }
-        write_check(&mut sql, rows);
         let result = sqlx::query_with(AssertSqlSafe(sql), arguments)
             .fetch_optional(connection)
             .await;
         match result {
-            Ok(Some(counts)) if rows > 0 => {
+            Ok(Some(counts)) if !batch.rows.is_empty() => {
                 let written: i64 = counts
                     .try_get(0)
                     .map_err(Error::database("reading the result of a commit"))?;
@@ -69,6 +50,52 @@ impl WriteStore for Postgres {
             Err(error) => Err(explain(error, queries, &batch)),
         }
     }
+}
+
+/// The statement that writes all of the batch.
+fn statement(
+    queries: &Queries,
+    batch: &mut WriteBatch<Postgres>,
+) -> Result<(String, PgArguments), sqlx::error::BoxDynError> {
+    let mut arguments = batch.arguments.pop().unwrap_or_default();
+    let rows = batch.rows.len();
+    let mut parts: Vec<String> = Vec::new();
+    for (n, row) in batch.rows.iter().enumerate() {
+        let mut part = format!("w{n} AS (");
+        write_row(&mut part, row, n);
+        part.push_str(" RETURNING 1)");
+        parts.push(part);
+    }
+    let mut inserts = Vec::new();
+    if !batch.events.is_empty() {
+        let events: Vec<_> = batch.events.iter().collect();
+        inserts.push(insert_events(
+            queries,
+            &mut arguments,
+            &events,
+            &batch.shared,
+        )?);
+    }
+    if !batch.scheduled.is_empty() {
+        inserts.push(insert_scheduled(queries, &mut arguments, batch)?);
+    }
+    for insert in &mut inserts {
+        let only = after("WHERE", rows);
+        let _ = write!(insert, "{only}\nORDER BY e.place");
+    }
+    // Without rows, the last insert is the main query.
+    let main = match rows {
+        0 => inserts.pop().unwrap_or_default(),
+        _ => check(rows),
+    };
+    for (n, insert) in inserts.iter().enumerate() {
+        parts.push(format!("events{n} AS ({insert})"));
+    }
+    let sql = match parts.as_slice() {
+        [] => main,
+        parts => format!("WITH {}\n{main}", parts.join(",\n")),
+    };
+    Ok((sql, arguments))
 }
 
 fn key(row: &RowWrite) -> (Option<&str>, &str, &str) {
@@ -133,25 +160,59 @@ fn after(word: &str, n: usize) -> String {
     }
 }
 
-/// Appends the main query: how many rows were written, or an error if a later one was not.
-fn write_check(sql: &mut String, rows: usize) {
-    let Some(last) = rows.checked_sub(1) else {
-        return;
-    };
-    if last == 0 {
-        sql.push_str("\nSELECT count(*) FROM w0");
-        return;
+/// The main query behind rows: how many were written, or an error if a later one was not.
+fn check(rows: usize) -> String {
+    if rows == 1 {
+        return "SELECT count(*) FROM w0".to_owned();
     }
     let counts: Vec<_> = (0..rows)
         .map(|n| format!("(SELECT count(*) FROM w{n})"))
         .collect();
     let sum = counts.join(" + ");
     // The cast fails on purpose; it can't be folded while planning, as it needs the counts.
-    let _ = write!(
-        sql,
-        "\nSELECT CASE WHEN {sum} = {rows} THEN {rows}::bigint \
-         ELSE CAST('{CONFLICT}' || ({sum})::text AS bigint) END",
-    );
+    format!(
+        "SELECT CASE WHEN {sum} = {rows} THEN {rows}::bigint \
+         ELSE CAST('{CONFLICT}' || ({sum})::text AS bigint) END"
+    )
+}
+
+/// The insert of events into the log, up to its condition.
+fn insert_events(
+    queries: &Queries,
+    arguments: &mut PgArguments,
+    events: &[&EventRow],
+    shared: &SharedColumns,
+) -> Result<String, sqlx::error::BoxDynError> {
+    let sql = if events.iter().any(|event| event.business_key.is_some()) {
+        &queries.insert_keyed_events
+    } else {
+        &queries.insert_events
+    };
+    let insert = shift_places(sql, arguments.len());
+    bind_events(arguments, events, shared)?;
+    Ok(insert)
+}
+
+/// The insert of scheduled events, up to its condition.
+fn insert_scheduled(
+    queries: &Queries,
+    arguments: &mut PgArguments,
+    batch: &WriteBatch<Postgres>,
+) -> Result<String, sqlx::error::BoxDynError> {
+    let insert = shift_places(&queries.insert_scheduled, arguments.len());
+    let events: Vec<_> = batch.scheduled.iter().map(|row| &row.event).collect();
+    bind_events(arguments, &events, &batch.shared)?;
+    let at = |row: &ScheduledRow| match row.due {
+        Due::At(time) => Some(time),
+        Due::After(_) => None,
+    };
+    let after = |row: &ScheduledRow| match row.due {
+        Due::At(_) => None,
+        Due::After(wait) => Some(wait.as_secs_f64()),
+    };
+    arguments.add(batch.scheduled.iter().map(at).collect::<Vec<_>>())?;
+    arguments.add(batch.scheduled.iter().map(after).collect::<Vec<_>>())?;
+    Ok(insert)
 }
 
 /// Adds `offset` to each `$n`, as the events' arguments stand behind the rows'.
@@ -172,11 +233,11 @@ fn shift_places(sql: &str, offset: usize) -> String {
 
 fn bind_events(
     arguments: &mut PgArguments,
-    events: &[EventRow],
+    events: &[&EventRow],
     shared: &SharedColumns,
 ) -> Result<(), sqlx::error::BoxDynError> {
-    fn all<'e, T>(events: &'e [EventRow], column: impl Fn(&'e EventRow) -> T) -> Vec<T> {
-        events.iter().map(column).collect()
+    fn all<'e, T>(events: &[&'e EventRow], column: impl Fn(&'e EventRow) -> T) -> Vec<T> {
+        events.iter().map(|event| column(event)).collect()
     }
     arguments.add(all(events, |e| e.shard))?;
     arguments.add(all::<Uuid>(events, |e| e.message_id.as_uuid()))?;
@@ -215,8 +276,18 @@ fn explain(error: sqlx::Error, queries: &Queries, batch: &WriteBatch<Postgres>) 
                 return row.refused();
             }
         }
-        let constraint = format!("{}outbox_message_business_key", queries.names.prefix());
-        if database.constraint() == Some(&constraint) {
+        if database.message().contains(DUPLICATE) {
+            return batch.duplicate_event(key_taken());
+        }
+        let taken = [
+            "outbox_message_business_key",
+            "outbox_scheduled_business_key",
+        ]
+        .map(|index| format!("{}{index}", queries.names.prefix()));
+        if database
+            .constraint()
+            .is_some_and(|name| taken.iter().any(|index| index == name))
+        {
             return batch.duplicate_event(error);
         }
     }

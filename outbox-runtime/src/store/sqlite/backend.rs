@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use sqlx::error::BoxDynError;
@@ -18,6 +20,13 @@ const WITHIN: &str = "within a transaction";
 #[derive(Debug)]
 pub struct Queries {
     pub(super) insert_events: String,
+    pub(super) insert_scheduled: String,
+    pub(super) keys_stored: Arc<str>,
+    pub(super) keys_scheduled: Arc<str>,
+    pub(super) scheduled_cancel: Arc<str>,
+    pub(super) scheduled_next: Arc<str>,
+    pub(super) scheduled_move: Arc<str>,
+    pub(super) scheduled_moved: Arc<str>,
 }
 
 impl Sealed for Sqlite {}
@@ -26,8 +35,16 @@ impl Backend for Sqlite {
     type Queries = Queries;
 
     fn queries(names: &Names) -> Queries {
+        let shared = |sql: &str| Arc::from(names.render(sql));
         Queries {
             insert_events: names.render(include_str!("sql/insert_events.sql")),
+            insert_scheduled: names.render(include_str!("sql/insert_scheduled.sql")),
+            keys_stored: shared(include_str!("sql/keys_stored.sql")),
+            keys_scheduled: shared(include_str!("sql/keys_scheduled.sql")),
+            scheduled_cancel: shared(include_str!("sql/scheduled_cancel.sql")),
+            scheduled_next: shared(include_str!("sql/scheduled_next.sql")),
+            scheduled_move: shared(include_str!("sql/scheduled_move.sql")),
+            scheduled_moved: shared(include_str!("sql/scheduled_moved.sql")),
         }
     }
 

@@ -3,8 +3,14 @@ use sqlx::{AssertSqlSafe, Executor, Pool, Sqlite};
 use crate::store::{Error, Migration, MigrationStore, Names};
 
 /// Number, name and SQL of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "outbox", include_str!("migrations/0001_outbox.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "outbox", include_str!("migrations/0001_outbox.sql")),
+    (
+        4,
+        "scheduled",
+        include_str!("migrations/0004_scheduled.sql"),
+    ),
+];
 
 impl MigrationStore for Sqlite {
     const HAS_SCHEMAS: bool = false;

@@ -5,6 +5,7 @@ mod backend;
 mod inbox;
 mod migrations;
 mod relay;
+mod schedule;
 mod write;
 
 pub(crate) use backend::Queries;

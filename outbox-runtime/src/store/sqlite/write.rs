@@ -1,11 +1,14 @@
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
+use sqlx::types::Json;
 use sqlx::{Arguments, AssertSqlSafe};
 
 use super::Queries;
 use crate::store::{
-    Change, Error, EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore, quote,
+    Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch,
+    WriteStore, key_taken, quote,
 };
 
 /// Columns of an event.
@@ -33,12 +36,26 @@ impl WriteStore for Sqlite {
                 return Err(row.refused());
             }
         }
-        for events in batch.events.chunks(EVENTS_PER_INSERT) {
-            let (sql, arguments) =
-                insert(queries, events, &batch.shared).map_err(|source| Error::Database {
-                    doing: "binding the events of a commit",
-                    source: sqlx::Error::Encode(source),
-                })?;
+        batch.check_keys()?;
+        check_free(
+            connection,
+            &queries.keys_scheduled,
+            &batch,
+            batch.events.iter(),
+        )
+        .await?;
+        let later = batch.scheduled.iter().map(|row| &row.event);
+        check_free(connection, &queries.keys_stored, &batch, later).await?;
+        let events = batch.events.chunks(EVENTS_PER_INSERT);
+        let scheduled = batch.scheduled.chunks(EVENTS_PER_INSERT);
+        let inserts = events
+            .map(|events| insert(queries, events, &batch.shared))
+            .chain(scheduled.map(|rows| insert_scheduled(queries, rows, &batch.shared)));
+        for insert in inserts {
+            let (sql, arguments) = insert.map_err(|source| Error::Database {
+                doing: "binding the events of a commit",
+                source: sqlx::Error::Encode(source),
+            })?;
             let result = sqlx::query_with(AssertSqlSafe(sql), arguments)
                 .execute(&mut *connection)
                 .await;
@@ -47,6 +64,28 @@ impl WriteStore for Sqlite {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses business keys that are in the other table. No other writer can come in between.
+async fn check_free<'e>(
+    connection: &mut SqliteConnection,
+    count_sql: &Arc<str>,
+    batch: &WriteBatch<Sqlite>,
+    events: impl Iterator<Item = &'e EventRow>,
+) -> Result<(), Error> {
+    let keys: Vec<_> = events.filter_map(EventRow::key).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let taken: i64 = sqlx::query_scalar(AssertSqlSafe(Arc::clone(count_sql)))
+        .bind(Json(keys))
+        .fetch_one(connection)
+        .await
+        .map_err(Error::database("looking for business keys"))?;
+    match taken {
+        0 => Ok(()),
+        _ => Err(batch.duplicate_event(key_taken())),
     }
 }
 
@@ -90,24 +129,61 @@ fn insert(
     let mut arguments = SqliteArguments::default();
     let headers = shared.headers_json();
     for event in events {
-        let aggregate = event.aggregate.as_ref();
-        arguments.add(event.shard)?;
-        arguments.add(event.message_id.as_uuid())?;
-        arguments.add(event.event_type)?;
-        arguments.add(event.schema_version)?;
-        arguments.add(aggregate.map(|a| a.0))?;
-        arguments.add(aggregate.map(|a| a.1.as_str()))?;
-        arguments.add(aggregate.map(|a| a.2))?;
-        arguments.add(event.business_key.as_deref())?;
-        arguments.add(event.payload.as_str())?;
-        arguments.add(shared.correlation_id.as_str())?;
-        arguments.add(shared.causation_id.as_deref())?;
-        arguments.add(shared.producer.as_str())?;
-        arguments.add(shared.traceparent.as_deref())?;
-        arguments.add(shared.tracestate.as_deref())?;
-        arguments.add(headers.as_deref())?;
+        bind_event(&mut arguments, event, shared, headers.as_deref())?;
     }
     Ok((sql, arguments))
+}
+
+fn insert_scheduled(
+    queries: &Queries,
+    rows: &[ScheduledRow],
+    shared: &SharedColumns,
+) -> Result<(String, SqliteArguments), sqlx::error::BoxDynError> {
+    let place = |row: &ScheduledRow| {
+        let due = match row.due {
+            Due::At(_) => "?",
+            Due::After(_) => "CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?",
+        };
+        format!("({due}, {})", vec!["?"; EVENT_COLUMNS].join(", "))
+    };
+    let places: Vec<_> = rows.iter().map(place).collect();
+    let sql = format!("{}{}", queries.insert_scheduled, places.join(", "));
+    let mut arguments = SqliteArguments::default();
+    let headers = shared.headers_json();
+    for row in rows {
+        let millis = match row.due {
+            Due::At(time) => i64::try_from(time.unix_timestamp_nanos() / 1_000_000),
+            Due::After(wait) => i64::try_from(wait.as_millis()),
+        };
+        arguments.add(millis.unwrap_or(i64::MAX / 2))?;
+        bind_event(&mut arguments, &row.event, shared, headers.as_deref())?;
+    }
+    Ok((sql, arguments))
+}
+
+fn bind_event(
+    arguments: &mut SqliteArguments,
+    event: &EventRow,
+    shared: &SharedColumns,
+    headers: Option<&str>,
+) -> Result<(), sqlx::error::BoxDynError> {
+    let aggregate = event.aggregate.as_ref();
+    arguments.add(event.shard)?;
+    arguments.add(event.message_id.as_uuid())?;
+    arguments.add(event.event_type)?;
+    arguments.add(event.schema_version)?;
+    arguments.add(aggregate.map(|a| a.0))?;
+    arguments.add(aggregate.map(|a| a.1.as_str()))?;
+    arguments.add(aggregate.map(|a| a.2))?;
+    arguments.add(event.business_key.as_deref())?;
+    arguments.add(event.payload.as_str())?;
+    arguments.add(shared.correlation_id.as_str())?;
+    arguments.add(shared.causation_id.as_deref())?;
+    arguments.add(shared.producer.as_str())?;
+    arguments.add(shared.traceparent.as_deref())?;
+    arguments.add(shared.tracestate.as_deref())?;
+    arguments.add(headers)?;
+    Ok(())
 }
 
 fn explain(error: sqlx::Error, batch: &WriteBatch<Sqlite>) -> Error {

@@ -1,0 +1,1 @@
+DELETE FROM outbox_scheduled WHERE event_type = ?1 AND business_key = ?2

@@ -31,6 +31,7 @@ pub mod inbox;
 pub mod prelude;
 mod problem;
 pub mod relay;
+pub mod retention;
 pub mod retry;
 pub mod store;
 mod unit_of_work;

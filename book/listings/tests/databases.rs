@@ -158,3 +158,23 @@ async fn foreign_writer(pool: &PgPool, schema: &str) -> Result<(), Box<dyn StdEr
     transaction.commit().await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn finished_rows_are_removed() -> Result<(), Box<dyn std::error::Error>> {
+    use outbox_runtime::retention::{Cleaner, Keep, Removed, Retention};
+    use std::time::Duration;
+
+    let file = SqliteFile::with_tables("").await;
+    let outbox = Outbox::new("shop", file.pool.clone());
+    outbox.migrate().await?;
+    // ANCHOR: retention
+    let day = Duration::from_secs(24 * 3600);
+    let retention = Retention::new()
+        .outbox(Keep::for_age(7 * day).at_least(10_000))
+        .journal(Keep::for_age(7 * day))
+        .inbox(Keep::for_age(30 * day));
+    // ANCHOR_END: retention
+    let removed = Cleaner::new(outbox, retention)?.clean_once().await?;
+    assert_eq!(removed, Removed::default());
+    Ok(())
+}

@@ -14,6 +14,7 @@ use crate::health::HealthHandle;
 use crate::inbox::{Consumer, ConsumerOptions, Handlers, Selection};
 use crate::problem::Problem;
 use crate::relay::{Relay, RelayOptions};
+use crate::retention::{Cleaner, Retention};
 use crate::store::Backend;
 use crate::unit_of_work::Outbox;
 
@@ -54,6 +55,7 @@ pub struct App<DB: Backend> {
     with_consumers: bool,
     relay_options: RelayOptions,
     consumer_options: ConsumerOptions,
+    retention: Option<Retention>,
     states: States,
     selection: Selection,
     unchecked_tables: BTreeSet<&'static str>,
@@ -72,6 +74,7 @@ impl<DB: Backend> App<DB> {
             with_consumers: true,
             relay_options: RelayOptions::default(),
             consumer_options: ConsumerOptions::default(),
+            retention: None,
             states: States::default(),
             selection: Selection::all(),
             unchecked_tables: BTreeSet::new(),
@@ -128,6 +131,13 @@ impl<DB: Backend> App<DB> {
     #[must_use]
     pub fn consumer_options(mut self, options: ConsumerOptions) -> Self {
         self.consumer_options = options;
+        self
+    }
+
+    /// Removes what is finished, on one instance at a time. Without it, nothing is removed.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
         self
     }
 
@@ -214,6 +224,12 @@ impl<DB: Backend> App<DB> {
                 )
                 .with_health(self.health.clone())
         });
+        let cleaner = self
+            .retention
+            .map(|retention| Cleaner::new(self.outbox.clone(), retention))
+            .transpose()
+            .map_err(|error| AppError::Startup(vec![Problem::new(error.to_string())]))?
+            .map(|cleaner| cleaner.with_health(self.health.clone()));
         let relay = self.publisher.filter(|_| self.with_relay).map(|to| {
             Relay::new(self.outbox, to)
                 .with_options(self.relay_options.shutdown_deadline(self.deadline))
@@ -226,6 +242,7 @@ impl<DB: Backend> App<DB> {
         Ok(RunningApp::start(
             relay,
             consumer,
+            cleaner,
             self.health,
             self.deadline,
         ))
@@ -241,6 +258,9 @@ impl<DB: Backend> App<DB> {
             ));
         }
         if let Err(error) = self.relay_options.check() {
+            problems.push(Problem::new(error.to_string()));
+        }
+        if let Some(Err(error)) = self.retention.as_ref().map(Retention::check) {
             problems.push(Problem::new(error.to_string()));
         }
         if self.with_consumers {

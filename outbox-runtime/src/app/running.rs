@@ -10,6 +10,7 @@ use super::supervisor::supervise;
 use crate::health::HealthHandle;
 use crate::inbox::{Consumer, ConsumerCounts};
 use crate::relay::{Relay, RelayCounts};
+use crate::retention::Cleaner;
 use crate::store::Backend;
 
 /// How long after the deadline a part gets to report that it reached it.
@@ -43,6 +44,7 @@ impl RunningApp {
     pub(super) fn start<DB: Backend>(
         relay: Option<Relay<DB>>,
         consumer: Option<Consumer<DB>>,
+        cleaner: Option<Cleaner<DB>>,
         health: HealthHandle,
         deadline: Duration,
     ) -> Self {
@@ -64,6 +66,9 @@ impl RunningApp {
                 health.clone(),
                 stop.clone(),
             ));
+        }
+        if let Some(cleaner) = cleaner {
+            parts.spawn(run_cleaner(cleaner, health.clone(), stop.clone()));
         }
         Self {
             health,
@@ -165,6 +170,18 @@ async fn run_consumer<DB: Backend>(
     supervise("consumer", &health, &stop, || async {
         let end = consumer.run(stop.clone()).await;
         end.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+async fn run_cleaner<DB: Backend>(
+    cleaner: Cleaner<DB>,
+    health: HealthHandle,
+    stop: CancellationToken,
+) -> Result<(), String> {
+    supervise("retention", &health, &stop, || async {
+        cleaner.run_until(stop.cancelled()).await;
+        Ok(())
     })
     .await
 }

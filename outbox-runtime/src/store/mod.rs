@@ -9,6 +9,7 @@ mod migration;
 mod persist;
 mod relay;
 mod render;
+mod retention;
 mod schedule;
 mod stored_message;
 mod typed_id;
@@ -36,6 +37,7 @@ pub use relay::{
     JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,
 };
 pub use render::{Names, NamesError};
+pub use retention::{Finished, RetentionStore, Sweep, Swept};
 pub use schedule::{Due, Moved, ScheduleStore, ScheduledRow};
 pub use stored_message::LogContent;
 pub use wake::Wake;

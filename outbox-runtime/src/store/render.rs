@@ -1,5 +1,5 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 10] = [
+const OBJECTS: [&str; 15] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
@@ -9,11 +9,17 @@ const OBJECTS: [&str; 10] = [
     "outbox_scheduled",
     "outbox_scheduled_business_key",
     "outbox_scheduled_due",
+    "outbox_cleaner",
+    "outbox_message_archive",
+    "outbox_journal_archive",
+    "inbox_message_archive",
+    "inbox_message_processed_at",
     "inbox_message",
 ];
 
 /// Objects that live in their table's schema and can't be named with one when they are made.
-const INDEXES: [&str; 3] = [
+const INDEXES: [&str; 4] = [
+    "inbox_message_processed_at",
     "outbox_message_business_key",
     "outbox_scheduled_business_key",
     "outbox_scheduled_due",

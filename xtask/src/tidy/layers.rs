@@ -10,7 +10,7 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 13] = [
+const LAYERS: [(&str, &str); 14] = [
     ("domain", ""),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
@@ -21,6 +21,7 @@ const LAYERS: [(&str, &str); 13] = [
     ("health", "domain"),
     ("unit_of_work", "domain store"),
     ("handler", "domain problem store unit_of_work"),
+    ("retention", "domain store health unit_of_work"),
     (
         "relay",
         "domain problem store broker backoff retry health unit_of_work",

@@ -3,12 +3,17 @@ use sqlx::{AssertSqlSafe, Executor, Pool, Postgres};
 use crate::store::{Error, Migration, MigrationStore, Names};
 
 /// Number, name and SQL of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "outbox", include_str!("migrations/0001_outbox.sql")),
     (
         4,
         "scheduled",
         include_str!("migrations/0004_scheduled.sql"),
+    ),
+    (
+        5,
+        "retention",
+        include_str!("migrations/0005_retention.sql"),
     ),
 ];
 

@@ -5,6 +5,7 @@ mod backend;
 mod inbox;
 mod migrations;
 mod relay;
+mod retention;
 mod schedule;
 mod write;
 

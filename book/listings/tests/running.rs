@@ -12,6 +12,7 @@ use outbox_runtime::domain::Message;
 use outbox_runtime::inbox::{ConsumerOptions, OnUnreadable};
 use outbox_runtime::prelude::*;
 use outbox_runtime::relay::RelayOptions;
+use outbox_runtime::retry::{OnDead, RetryPolicy};
 use outbox_runtime::{Error, HandlerError};
 use sqlx::Sqlite;
 
@@ -128,6 +129,24 @@ async fn options_are_set_on_the_app() -> Result<(), Box<dyn std::error::Error>> 
         );
     // ANCHOR_END: options
     app.start().await?.shutdown().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn retries_are_a_policy() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: retry
+    let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
+    let patient = RetryPolicy::new()
+        .max_attempts(50)
+        .max_age(Duration::from_secs(3 * 24 * 3600))
+        .backoff(backoff);
+    // A price that no broker takes need not hold up the later ones.
+    let prices = patient.on_dead(OnDead::GoOn);
+    let options = RelayOptions::default()
+        .retry(patient)
+        .retry_event("PriceChanged", prices);
+    // ANCHOR_END: retry
+    options.check()?;
     Ok(())
 }
 

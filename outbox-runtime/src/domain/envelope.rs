@@ -101,13 +101,17 @@ impl Metadata {
     /// The ordering key as one text: what parked messages wait behind each other by.
     pub(crate) fn lane(&self) -> String {
         match &self.aggregate {
-            // The unit separator: a control character that no type's name holds.
-            Some(aggregate) => format!(
-                "{}\u{1f}{}",
-                aggregate.aggregate_type, aggregate.aggregate_id
-            ),
+            Some(aggregate) => aggregate.lane(),
             None => self.message_id.to_string(),
         }
+    }
+}
+
+impl AggregateRef {
+    /// Type and id as one text.
+    pub(crate) fn lane(&self) -> String {
+        // The unit separator: a control character that no type's name holds.
+        format!("{}\u{1f}{}", self.aggregate_type, self.aggregate_id)
     }
 }
 

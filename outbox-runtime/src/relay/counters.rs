@@ -8,22 +8,38 @@ pub struct RelayCounts {
     /// Messages that the publisher confirmed. After a crash some are published again and count
     /// again.
     pub published: u64,
+    /// Messages that were parked, those behind the failing ones included.
+    pub parked: u64,
+    /// Messages that are dead: nobody tries them again before an operator says so.
+    pub dead: u64,
 }
 
 /// Counts for [`RelayCounts`]; clones count together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counters {
     published: Arc<AtomicU64>,
+    parked: Arc<AtomicU64>,
+    dead: Arc<AtomicU64>,
 }
 
 impl Counters {
     pub(super) fn counts(&self) -> RelayCounts {
         RelayCounts {
             published: self.published.load(Ordering::Relaxed),
+            parked: self.parked.load(Ordering::Relaxed),
+            dead: self.dead.load(Ordering::Relaxed),
         }
     }
 
     pub(super) fn published(&self, messages: usize) {
         self.published.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn parked(&self, messages: usize) {
+        self.parked.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn dead(&self, messages: usize) {
+        self.dead.fetch_add(messages as u64, Ordering::Relaxed);
     }
 }

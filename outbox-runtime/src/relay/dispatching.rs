@@ -4,8 +4,10 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::publishing::{Limit, Published, publish};
+use super::parking::Attempt;
+use super::publishing::{Done, Key, Limit, Published, publish};
 use super::text;
+use crate::broker::PublishError;
 use crate::store::Backend;
 
 /// The part of health that speaks of messages which the broker does not take.
@@ -44,9 +46,9 @@ impl<DB: Backend> Engine<DB> {
     }
 
     /// Takes in what became of a call to the publisher.
-    pub(super) fn take_in(&mut self, done: Result<Vec<Published>, JoinError>) {
-        let published = match done {
-            Ok(published) => published,
+    pub(super) fn take_in(&mut self, done: Result<Done, JoinError>) {
+        let Done { began, published } = match done {
+            Ok(done) => done,
             Err(error) => {
                 // Only a runtime that shuts down ends a call like this: its messages stay
                 // unfinished, and the next run reads them again.
@@ -55,7 +57,14 @@ impl<DB: Backend> Engine<DB> {
             }
         };
         let now = Instant::now();
-        let mut any_taken = false;
+        let any_taken = published.iter().any(|one| !one.taken.is_empty());
+        let broker_takes = any_taken || self.broker_failing_since.is_none();
+        if any_taken {
+            self.last_taken = self.last_taken.max(Some(began));
+            if let Some(since) = self.broker_failing_since.take() {
+                self.lanes.retry_failing_since(since);
+            }
+        }
         let mut failure = None;
         for one in published {
             let Published {
@@ -71,28 +80,47 @@ impl<DB: Backend> Engine<DB> {
             for item in &rest {
                 self.shards.end(key.shard, item.epoch, item.id, false);
             }
-            any_taken |= !taken.is_empty();
-            if rest.is_empty() {
+            self.take_out_of_parked(&key, &taken);
+            let Some(error) = error else {
                 self.lanes.done(&key);
                 continue;
+            };
+            let attempt = Attempt {
+                began_well: !taken.is_empty(),
+                broker_takes,
+                now,
+            };
+            self.take_back(&key, rest, &error, &attempt);
+            if error.is_transient() {
+                failure = Some(error);
             }
-            failure = error.or(failure);
-            self.lanes.fail(&key, rest, now, &self.options.backoff);
         }
-        if any_taken && let Some(since) = self.broker_failing_since.take() {
-            self.lanes.retry_failing_since(since);
-        }
-        if let Some(error) = failure {
+        if failure.is_some() {
             self.broker_failing_since.get_or_insert(now);
-            let failing = self.lanes.failing();
+        }
+        self.report_broker(failure);
+    }
+
+    fn take_out_of_parked(&mut self, key: &Key, taken: &[(i64, i64)]) {
+        let is_ours = |&(_, epoch): &(i64, i64)| self.shards.epoch(key.shard) == Some(epoch);
+        if self.parked.holds(key) && taken.first().is_some_and(is_ours) {
+            self.parked.published(key, taken);
+            self.parking.hasten();
+        }
+    }
+
+    /// Tells the health which aggregates wait in place.
+    fn report_broker(&mut self, failure: Option<PublishError>) {
+        let failing = self.lanes.failing();
+        if failing == 0 {
+            self.health.recover(BROKER);
+        } else if let Some(error) = failure {
             let reason = text::of_error(&error);
             tracing::warn!(aggregates = failing, %reason, "messages were not taken by the broker");
             self.health.degrade(
                 BROKER,
                 format!("{failing} aggregate(s) wait for the broker: {reason}"),
             );
-        } else if self.lanes.failing() == 0 {
-            self.health.recover(BROKER);
         }
     }
 }

@@ -14,7 +14,8 @@ use super::chore::Chore;
 use super::counters::Counters;
 use super::lanes::Lanes;
 use super::options::RelayOptions;
-use super::publishing::{Item, Key, Published};
+use super::parking::Parked;
+use super::publishing::{Done, Item, Key};
 use super::scan::Scans;
 use super::shards::Shards;
 use crate::broker::Publisher;
@@ -28,6 +29,7 @@ use crate::unit_of_work::{Outbox, WriteTransaction};
 pub(super) struct Engine<DB: Backend> {
     pub(super) outbox: Outbox<DB>,
     pub(super) queries: Arc<<DB as crate::store::RelayStore>::RelayQueries>,
+    pub(super) parking_queries: <DB as crate::store::ParkingStore>::ParkingQueries,
     pub(super) publisher: Arc<dyn Publisher>,
     pub(super) options: RelayOptions,
     pub(super) health: HealthHandle,
@@ -37,15 +39,19 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) shards: Shards,
     pub(super) scans: Scans,
     pub(super) lanes: Lanes<Key, Item>,
-    pub(super) publishing: JoinSet<Vec<Published>>,
+    pub(super) parked: Parked,
+    pub(super) publishing: JoinSet<Done>,
 
     /// Until when nobody else can own our shards, by this machine's monotonic clock.
     pub(super) lease_until: watch::Sender<Instant>,
-    /// Since when the broker takes nothing.
+    /// Since when the broker takes nothing, if messages failed since then that may yet succeed.
     pub(super) broker_failing_since: Option<Instant>,
+    /// When the latest call began in which the broker took something.
+    pub(super) last_taken: Option<Instant>,
     pub(super) leasing: Chore,
     pub(super) reading: Chore,
     pub(super) storing: Chore,
+    pub(super) parking: Chore,
     pub(super) scheduling: Chore,
     pub(super) poll_pause: Duration,
     /// Whether a gap was closed that may have held back positions.
@@ -72,6 +78,7 @@ impl<DB: Backend> Engine<DB> {
         Self {
             commits: outbox.inner.wake.listen(),
             notices: notices.listen(),
+            parking_queries: DB::parking_queries(outbox.names()),
             schedules: outbox.inner.schedules.listen(),
             outbox,
             queries,
@@ -84,12 +91,15 @@ impl<DB: Backend> Engine<DB> {
             shards: Shards::default(),
             scans: Scans::default(),
             lanes: Lanes::default(),
+            parked: Parked::default(),
             publishing: JoinSet::new(),
             lease_until: watch::Sender::new(now),
             broker_failing_since: None,
+            last_taken: None,
             leasing: Chore::new("the relay's leases can't be renewed", now),
             reading: Chore::new("the relay can't read the outbox", now),
             storing: Chore::new("the relay can't store its positions", now),
+            parking: Chore::new("the relay can't park messages", now),
             scheduling: Chore::new("the relay can't move scheduled events", now),
             gap_closed: false,
             tidying: now,
@@ -145,6 +155,9 @@ impl<DB: Backend> Engine<DB> {
         if self.reading.is_due() && self.has_room() {
             self.read().await;
         }
+        if self.parking.is_due() && !self.parked.is_idle() {
+            self.keep_parking().await;
+        }
         self.dispatch();
         if self.storing.is_due() && self.has_positions_to_store() {
             self.store_positions().await;
@@ -159,6 +172,9 @@ impl<DB: Backend> Engine<DB> {
         }
         if self.shards.have_news() || self.gap_closed || !self.shards.drained().is_empty() {
             next = next.min(self.storing.due());
+        }
+        if !self.parked.is_idle() {
+            next = next.min(self.parking.due());
         }
         if self.can_dispatch()
             && let Some(retry) = self.lanes.next_retry()
@@ -190,7 +206,9 @@ impl<DB: Backend> Engine<DB> {
     }
 
     pub(super) fn room(&self) -> usize {
-        self.options.max_held.saturating_sub(self.lanes.held())
+        self.options
+            .max_held
+            .saturating_sub(self.lanes.held() + self.parked.unstored())
     }
 
     /// How many rows a read asks for.
@@ -207,6 +225,8 @@ impl<DB: Backend> Engine<DB> {
         self.shards.remove(gone);
         self.scans.drop_shards(gone);
         self.lanes.drop_keys(|key| gone.contains(key.shard));
+        self.parked.drop_shards(gone);
+        self.report_parked();
     }
 
     async fn shut_down(mut self, deadline: Instant) {

@@ -186,6 +186,51 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         attempts
     }
 
+    /// The first items that were taken of the key are finished, but not those in `rest`: they go
+    /// back in front, and the next ones may be taken at once.
+    pub(super) fn go_on(&mut self, key: &K, rest: Vec<T>) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        let State::Busy { taken, dropped } = lane.state else {
+            return;
+        };
+        self.held -= taken;
+        if !dropped {
+            self.held += rest.len();
+            for item in rest.into_iter().rev() {
+                lane.queue.push_front(item);
+            }
+        }
+        lane.attempts = 0;
+        lane.failing_since = None;
+        self.make_ready(key);
+    }
+
+    /// Takes a busy key out with all that stands behind what was taken of it, which is not to come
+    /// back.
+    pub(super) fn remove(&mut self, key: &K) -> VecDeque<T> {
+        let Some(Lane { queue, state, .. }) = self.lanes.remove(key) else {
+            return VecDeque::new();
+        };
+        let out = match state {
+            State::Busy { taken, .. } => taken,
+            State::Ready | State::Waiting(_) => 0,
+        };
+        self.held -= out + queue.len();
+        queue
+    }
+
+    /// Whether items of the key are in its queue or out.
+    pub(super) fn contains(&self, key: &K) -> bool {
+        self.lanes.contains_key(key)
+    }
+
+    /// Since when every attempt of the key has failed.
+    pub(super) fn failing_since(&self, key: &K) -> Option<Instant> {
+        self.lanes.get(key)?.failing_since
+    }
+
     /// Retries at once what began to fail at `since` or later: what failed for the same reason.
     pub(super) fn retry_failing_since(&mut self, since: Instant) {
         let lanes = &mut self.lanes;

@@ -33,8 +33,17 @@ impl<DB: Backend> Engine<DB> {
             self.drop_shards(lost);
         }
         // A claim whose answer was lost comes to light here.
-        self.take_over(&renewal.owned);
-        self.take_over(&claimed);
+        let mut leases = renewal.owned;
+        leases.extend(claimed);
+        leases.retain(|lease| self.shards.epoch(lease.shard).is_none());
+        // Before anything of them is read: what is parked goes first.
+        if let Err(error) = self.load_parked(&leases).await {
+            self.leasing
+                .failed(&error, self.options.backoff, &self.health);
+            self.leasing.no_later_than(sent + self.options.lease / 3);
+            return;
+        }
+        self.take_over(&leases);
         self.shards.share(share);
         self.check_log_is_there(renewal.instances);
         let pause = self.options.lease / 3;
@@ -81,16 +90,14 @@ impl<DB: Backend> Engine<DB> {
         Ok((renewal, claimed))
     }
 
-    /// Begins to work on those of the shards that are new.
+    /// Begins to work on shards that are new.
     fn take_over(&mut self, leases: &[ShardLease]) {
         let mut fresh = ShardSet::EMPTY;
         let mut cursor = i64::MAX;
         for &lease in leases {
-            if self.shards.epoch(lease.shard).is_none() {
-                self.shards.add(lease);
-                fresh.insert(lease.shard);
-                cursor = cursor.min(lease.position);
-            }
+            self.shards.add(lease);
+            fresh.insert(lease.shard);
+            cursor = cursor.min(lease.position);
         }
         if !fresh.is_empty() {
             tracing::debug!(shards = fresh.len(), from = cursor, "shards were claimed");
@@ -107,6 +114,7 @@ impl<DB: Backend> Engine<DB> {
             self.read().await;
             self.read().await;
         }
+        self.store_parked().await?;
         self.advance(true).await?;
         let leases = self.shards.leases(self.shards.all());
         let mut writing = self.writing().await?;

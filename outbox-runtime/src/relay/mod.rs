@@ -52,9 +52,23 @@
 //!
 //! # When the broker fails
 //!
-//! A message that fails is retried with backoff and jitter, and holds back its own aggregate only.
-//! Up to [`RelayOptions::max_held`] messages wait in memory, then reading waits. Nothing counts as
+//! While the broker takes nothing at all, messages are retried in place with backoff and jitter. Up
+//! to [`RelayOptions::max_held`] of them wait in memory, then reading waits. Nothing counts as
 //! published that the publisher did not confirm.
+//!
+//! # When a message fails
+//!
+//! A message that the broker refuses for good, or that fails again although the broker takes others,
+//! is *parked* with all later ones of its aggregate: they move in order to the table
+//! `outbox_parked`, and the position moves past them. The first of them is tried again by the
+//! database's clock, as [`RelayOptions::retry`] says. When it is out, the others follow, and the
+//! aggregate flows directly again. When its attempts or its time are used up it is *dead*: it is kept
+//! with the causes of its last 50 attempts and waits for an operator, and the later ones wait behind
+//! it or go on without it. The rules and their proof stand in the source of `relay/parking`.
+//!
+//! A new owner of a shard learns what is parked after its claim and before its first read. As long
+//! as nothing is parked, that is the only statement that parking costs; while something is, there is
+//! one more query a second at most, and one whenever a retry is due.
 
 mod chore;
 mod counters;
@@ -64,6 +78,7 @@ mod gaps;
 mod lanes;
 mod leasing;
 mod options;
+mod parking;
 mod positions;
 mod publishing;
 mod ranges;

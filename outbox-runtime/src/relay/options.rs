@@ -1,7 +1,9 @@
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::retry::RetryPolicy;
 
 /// How a [`Relay`](super::Relay) works. The defaults suit a service with one to ten instances.
 ///
@@ -27,6 +29,8 @@ pub struct RelayOptions {
     pub(super) publish_timeout: Duration,
     pub(super) shutdown_deadline: Duration,
     pub(super) backoff: Backoff,
+    retry: RetryPolicy,
+    retry_by_event: HashMap<String, RetryPolicy>,
 }
 
 impl Default for RelayOptions {
@@ -41,6 +45,8 @@ impl Default for RelayOptions {
             publish_timeout: Duration::from_secs(10),
             shutdown_deadline: Duration::from_secs(10),
             backoff: Backoff::default(),
+            retry: RetryPolicy::default(),
+            retry_by_event: HashMap::new(),
         }
     }
 }
@@ -99,6 +105,35 @@ impl RelayOptions {
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
         self
+    }
+
+    /// How parked messages are tried again, and when they are dead. Its waits are those of
+    /// [`backoff`](Self::backoff) if it has none of its own.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// The same for one event, by its name on the wire.
+    ///
+    /// ```
+    /// use outbox_runtime::relay::RelayOptions;
+    /// use outbox_runtime::retry::{OnDead, RetryPolicy};
+    ///
+    /// // Orders need not wait for a price that no broker takes.
+    /// let prices = RetryPolicy::new().on_dead(OnDead::GoOn);
+    /// let options = RelayOptions::default().retry_event("PriceShown", prices);
+    /// ```
+    pub fn retry_event(mut self, event_type: impl Into<String>, policy: RetryPolicy) -> Self {
+        self.retry_by_event.insert(event_type.into(), policy);
+        self
+    }
+
+    /// The policy for an event.
+    pub(super) fn retry_policy(&self, event_type: Option<&str>) -> &RetryPolicy {
+        event_type
+            .and_then(|event_type| self.retry_by_event.get(event_type))
+            .unwrap_or(&self.retry)
     }
 
     /// Checks the options, all at once.

@@ -39,6 +39,10 @@ impl<DB: Backend> Engine<DB> {
 
     async fn store_and_release(&mut self, of_all: bool) -> Result<(), Error> {
         let drained = self.shards.drained();
+        if !drained.is_empty() {
+            // So that the next owner repeats nothing of it.
+            self.store_parked().await?;
+        }
         self.advance(of_all || !drained.is_empty()).await?;
         // Those that were lost in the meantime are out of the set.
         let leases = self.shards.leases(drained);
@@ -67,6 +71,8 @@ impl<DB: Backend> Engine<DB> {
             .positions(of_all, |shard| self.scans.settled(shard));
         let journal = self.shards.journal();
         if positions.is_empty() && journal.is_none() {
+            // What was parked lies behind something that is not done.
+            self.shards.stored(&[]);
             return Ok(());
         }
         let store = async {

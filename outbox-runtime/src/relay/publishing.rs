@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
@@ -8,13 +9,50 @@ use tokio::time::{Instant, sleep_until};
 
 use super::lanes::Taken;
 use crate::broker::{PublishError, Publisher};
-use crate::domain::{Message, Shard};
+use crate::domain::{KeyWriter, Message, Metadata, Shard};
+use crate::store::Unreadable;
 
 /// What messages are ordered by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) shard: Shard,
-    pub(super) ordering: (String, String),
+    /// The ordering key as text.
+    pub(super) lane: String,
+}
+
+impl Key {
+    pub(super) fn of(shard: Shard, metadata: &Metadata) -> Self {
+        Self::new(shard, &metadata.lane())
+    }
+
+    /// Of an ordering key of any length and content, so that databases can index it.
+    pub(super) fn new(shard: Shard, lane: &str) -> Self {
+        let mut key = KeyWriter::new();
+        for (n, part) in lane.split('\0').enumerate() {
+            key.literal(if n > 0 { "\u{fffd}" } else { "" });
+            key.literal(part);
+        }
+        Self {
+            shard,
+            lane: key.finish().unwrap_or_default(),
+        }
+    }
+
+    /// Of a row that is no message: its aggregate's, where that can be read.
+    pub(super) fn of_unreadable(shard: Shard, id: i64, row: &Unreadable) -> Self {
+        match &row.aggregate {
+            Some(aggregate) => Self::new(shard, &aggregate.lane()),
+            None => Self::alone(shard, id),
+        }
+    }
+
+    /// Of a row behind which nobody waits.
+    pub(super) fn alone(shard: Shard, id: i64) -> Self {
+        Self {
+            shard,
+            lane: format!("\u{1f}\u{1f}{id}"),
+        }
+    }
 }
 
 /// A message on its way.
@@ -23,7 +61,19 @@ pub(super) struct Item {
     pub(super) id: i64,
     /// The epoch in which its shard was owned when it was read.
     pub(super) epoch: i64,
-    pub(super) message: Message,
+    pub(super) content: Result<Message, Box<Unreadable>>,
+    /// How often it failed and how long ago that began, as far as it counts.
+    pub(super) failed: (u32, Duration),
+}
+
+impl Item {
+    /// The event's name, where it could be read.
+    pub(super) fn event_type(&self) -> Option<&str> {
+        match &self.content {
+            Ok(message) => Some(&message.metadata.event_type),
+            Err(unreadable) => unreadable.event_type.as_deref(),
+        }
+    }
 }
 
 /// What became of the messages of one key.
@@ -34,7 +84,7 @@ pub(super) struct Published {
     pub(super) taken: Vec<(i64, i64)>,
     /// The others, in order.
     pub(super) rest: Vec<Item>,
-    /// Why the first of `rest` was not taken.
+    /// Why the first of `rest` was not taken, if there is one.
     pub(super) error: Option<PublishError>,
 }
 
@@ -66,27 +116,56 @@ impl Limit {
     }
 }
 
+/// A call to the publisher that is over.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) began: Instant,
+    pub(super) published: Vec<Published>,
+}
+
 /// Publishes messages, within the limit.
 ///
 /// Only what the publisher confirmed counts as taken, and of each key only what stands before the
-/// first failure: a timeout, a panic and missing results are failures.
+/// first failure: a timeout, a panic, missing results and a row that is no message are failures.
 pub(super) async fn publish(
     publisher: Arc<dyn Publisher>,
     batch: Vec<Taken<Key, Item>>,
     limit: Limit,
-) -> Vec<Published> {
+) -> Done {
+    let began = Instant::now();
     let mut messages = Vec::new();
     let mut keys = Vec::with_capacity(batch.len());
     for Taken { key, items } in batch {
-        let mut places = Vec::with_capacity(items.len());
+        let mut sent = Vec::with_capacity(items.len());
+        let mut kept = Vec::new();
         for item in items {
-            places.push((item.id, item.epoch));
-            messages.push(item.message);
+            match item.content {
+                Ok(message) if kept.is_empty() => {
+                    sent.push((item.id, item.epoch, item.failed));
+                    messages.push(message);
+                }
+                content => kept.push(Item { content, ..item }),
+            }
         }
-        keys.push((key, places));
+        keys.push(Sent { key, sent, kept });
     }
-    let results = call(&*publisher, &messages, limit).await;
-    sort_out(keys, messages, results)
+    let results = match messages.is_empty() {
+        true => Vec::new(),
+        false => call(&*publisher, &messages, limit).await,
+    };
+    Done {
+        began,
+        published: sort_out(keys, messages, results),
+    }
+}
+
+/// The messages of one key in a call.
+struct Sent {
+    key: Key,
+    /// Id, epoch and failures of those that go to the publisher.
+    sent: Vec<(i64, i64, (u32, Duration))>,
+    /// A row that is no message, and what is behind it.
+    kept: Vec<Item>,
 }
 
 async fn call(
@@ -124,28 +203,40 @@ async fn call(
 }
 
 fn sort_out(
-    keys: Vec<(Key, Vec<(i64, i64)>)>,
+    keys: Vec<Sent>,
     messages: Vec<Message>,
     results: Vec<Result<(), PublishError>>,
 ) -> Vec<Published> {
     let mut answered = messages.into_iter().zip(results);
     keys.into_iter()
-        .map(|(key, places)| {
+        .map(|Sent { key, sent, kept }| {
             let mut published = Published {
                 key,
                 taken: Vec::new(),
                 rest: Vec::new(),
                 error: None,
             };
-            for ((id, epoch), (message, result)) in places.into_iter().zip(&mut answered) {
+            for ((id, epoch, failed), (message, result)) in sent.into_iter().zip(&mut answered) {
                 match result {
                     Ok(()) if published.rest.is_empty() => published.taken.push((id, epoch)),
                     result => {
                         published.error = published.error.take().or(result.err());
-                        published.rest.push(Item { id, epoch, message });
+                        published.rest.push(Item {
+                            id,
+                            epoch,
+                            content: Ok(message),
+                            failed,
+                        });
                     }
                 }
             }
+            if published.rest.is_empty()
+                && let Some(Err(unreadable)) = kept.first().map(|item| &item.content)
+            {
+                let text = format!("the row is no message: {}", unreadable.reason);
+                published.error = Some(PublishError::permanent(text));
+            }
+            published.rest.extend(kept);
             published
         })
         .collect()

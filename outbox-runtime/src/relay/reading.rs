@@ -127,31 +127,29 @@ impl<DB: Backend> Engine<DB> {
         if !self.shards.read(row.shard, row.id) {
             return;
         }
-        match row.content {
-            LogContent::Message(message) => {
-                let key = Key {
-                    shard: row.shard,
-                    ordering: message.metadata.ordering_key(),
-                };
-                self.lanes.push(
-                    key,
-                    Item {
-                        id: row.id,
-                        epoch,
-                        message: *message,
-                    },
-                );
-            }
-            LogContent::Unreadable(reason) => {
-                // It stays unfinished, so the position never moves past it.
-                tracing::error!(id = row.id, %reason, "a row of the outbox is no message; correct it or delete it, and restart the relay");
-                self.health.degrade(
-                    "an unreadable row",
-                    format!("row {} of the outbox is no message: {reason}", row.id),
-                );
-            }
-            LogContent::NotRead => {}
+        let (key, content) = match row.content {
+            LogContent::NotRead => return,
+            LogContent::Message(message) => (Key::of(row.shard, &message.metadata), Ok(*message)),
+            // It takes its place in the order, and fails when its turn comes.
+            LogContent::Unreadable(unreadable) => (
+                Key::of_unreadable(row.shard, row.id, &unreadable),
+                Err(unreadable),
+            ),
+        };
+        if self.parked.holds(&key) {
+            self.parked.wait_behind(key, epoch, row.id);
+            self.parking.hasten();
+            return;
         }
+        self.lanes.push(
+            key,
+            Item {
+                id: row.id,
+                epoch,
+                content,
+                failed: (0, Duration::ZERO),
+            },
+        );
     }
 
     fn pause(&mut self, news: bool, more: bool) -> Duration {

@@ -8,6 +8,8 @@ use crate::store::{JournalEntry, ShardLease, ShardSet};
 pub(super) struct Shards {
     owned: BTreeMap<Shard, Owned>,
     journal: Option<JournalEntry>,
+    /// Whether rows were parked since the positions were stored.
+    parked: bool,
 }
 
 #[derive(Debug)]
@@ -17,9 +19,9 @@ struct Owned {
     start: i64,
     /// The position in the database.
     stored: i64,
-    /// The highest id that was published since the claim.
-    published: i64,
-    /// Rows that were read and are not published.
+    /// The highest id that was published or parked since the claim.
+    done: i64,
+    /// Rows that were read and are neither published nor parked.
     unfinished: BTreeSet<i64>,
     /// Messages with the publisher at this moment.
     in_flight: usize,
@@ -69,7 +71,7 @@ impl Shards {
                 epoch: lease.epoch,
                 start: lease.position,
                 stored: lease.position,
-                published: lease.position,
+                done: lease.position,
                 unfinished: BTreeSet::new(),
                 in_flight: 0,
                 draining: false,
@@ -121,7 +123,7 @@ impl Shards {
             return;
         }
         owned.unfinished.remove(&id);
-        owned.published = owned.published.max(id);
+        owned.done = owned.done.max(id);
         let entry = self.journal.get_or_insert(JournalEntry {
             from: id,
             to: id,
@@ -132,12 +134,21 @@ impl Shards {
         entry.messages += 1;
     }
 
-    /// Whether something was published that the stored positions don't say.
-    pub(super) fn have_news(&self) -> bool {
-        self.journal.is_some()
+    /// A row is parked: that is committed.
+    pub(super) fn parked(&mut self, shard: Shard, epoch: i64, id: i64) {
+        if let Some(owned) = self.of(shard, epoch) {
+            owned.unfinished.remove(&id);
+            owned.done = owned.done.max(id);
+            self.parked = true;
+        }
     }
 
-    /// The positions to store: of the shards that published something, or of all that can move.
+    /// Whether something was published or parked that the stored positions don't say.
+    pub(super) fn have_news(&self) -> bool {
+        self.journal.is_some() || self.parked
+    }
+
+    /// The positions to store: of the shards that have got something done, or of all that can move.
     /// `settled` says up to where all rows of a shard were read.
     pub(super) fn positions(
         &self,
@@ -146,7 +157,7 @@ impl Shards {
     ) -> Vec<ShardLease> {
         let mut moved = Vec::new();
         for (&shard, owned) in &self.owned {
-            if !of_all && owned.published <= owned.stored {
+            if !of_all && owned.done <= owned.stored {
                 continue;
             }
             let read = settled(shard).unwrap_or(owned.stored);
@@ -186,6 +197,7 @@ impl Shards {
     /// The positions and the journal's entry are stored.
     pub(super) fn stored(&mut self, positions: &[ShardLease]) {
         self.journal = None;
+        self.parked = false;
         for lease in positions {
             if let Some(owned) = self.of(lease.shard, lease.epoch) {
                 owned.stored = owned.stored.max(lease.position);
@@ -258,6 +270,22 @@ mod tests {
             "no write without news"
         );
         assert_eq!(shards.positions(true, |_| Some(30)), [lease(1, 7, 30)]);
+    }
+
+    #[test]
+    fn a_position_moves_past_what_is_parked() {
+        let mut shards = Shards::default();
+        shards.add(lease(1, 7, 0));
+        assert!(shards.read(1, 5) && shards.read(1, 6));
+        shards.parked(1, 6, 5);
+        assert!(!shards.have_news(), "an earlier epoch");
+        shards.parked(1, 7, 5);
+        assert!(shards.have_news());
+        let positions = shards.positions(false, |_| Some(9));
+        assert_eq!(positions, [lease(1, 7, 5)]);
+        assert!(shards.journal().is_none(), "nothing was published");
+        shards.stored(&positions);
+        assert!(!shards.have_news());
     }
 
     #[test]

@@ -1,11 +1,28 @@
 use std::error::Error;
 
-/// The longest text that is kept of an error.
+use crate::retry::clean_cause;
+
+/// The longest text of an error in logs and health, in characters.
 const LONGEST: usize = 300;
+/// A payload of less, such as `{}`, tells nothing and may be a part of any text.
+const SHORTEST_PAYLOAD: usize = 8;
 
 /// An error with its causes in one line for logs and health: bounded, printable, and without the
 /// user and password of a URL.
 pub(super) fn of_error(error: &(dyn Error + 'static)) -> String {
+    clean(&with_causes(error), LONGEST)
+}
+
+/// The same as it is kept with a parked message: longer, and without the message's payload.
+pub(super) fn of_failure(error: &(dyn Error + 'static), payload: Option<&str>) -> String {
+    let mut text = with_causes(error);
+    if let Some(payload) = payload.filter(|payload| payload.len() >= SHORTEST_PAYLOAD) {
+        text = text.replace(payload, "(payload)");
+    }
+    clean_cause(&clean(&text, usize::MAX))
+}
+
+fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -16,10 +33,10 @@ pub(super) fn of_error(error: &(dyn Error + 'static)) -> String {
         }
         source = cause.source();
     }
-    clean(&text)
+    text
 }
 
-fn clean(text: &str) -> String {
+fn clean(text: &str, longest: usize) -> String {
     let mut words = text.split_whitespace().map(without_credentials);
     let mut line = words.next().unwrap_or_default();
     for word in words {
@@ -27,7 +44,7 @@ fn clean(text: &str) -> String {
         line.push_str(&word);
     }
     let mut printable = line.chars().filter(|c| !c.is_control());
-    let mut short: String = printable.by_ref().take(LONGEST).collect();
+    let mut short: String = printable.by_ref().take(longest).collect();
     if printable.next().is_some() {
         short.push('…');
     }
@@ -53,16 +70,29 @@ mod tests {
     #[test]
     fn credentials_and_control_characters_are_left_out() {
         assert_eq!(
-            clean("can't reach\n amqp://me:s3cret@broker:5672/x?y=a@b \u{1b}[31m"),
+            clean(
+                "can't reach\n amqp://me:s3cret@broker:5672/x?y=a@b \u{1b}[31m",
+                LONGEST
+            ),
             "can't reach amqp://broker:5672/x?y=a@b [31m"
         );
-        assert_eq!(clean("http://host/a@b"), "http://host/a@b");
+        assert_eq!(clean("http://host/a@b", LONGEST), "http://host/a@b");
     }
 
     #[test]
     fn long_texts_are_cut_at_a_character() {
-        let cut = clean(&"é".repeat(1000));
+        let cut = clean(&"é".repeat(1000), LONGEST);
         assert_eq!(cut.chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_payload_is_left_out_of_what_is_kept() {
+        let error = std::io::Error::other("can't send {\"card\":\"4711\"} to the broker");
+        assert_eq!(
+            of_failure(&error, Some("{\"card\":\"4711\"}")),
+            "can't send (payload) to the broker"
+        );
+        assert_eq!(of_failure(&error, Some("s")), of_failure(&error, None));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
-    AdminStore, InboxStore, MigrationStore, Names, RelayStore, RetentionStore, RowLock,
-    ScheduleStore, TableMapping, WriteStore,
+    AdminStore, InboxStore, MigrationStore, Names, ParkingStore, RelayStore, RetentionStore,
+    RowLock, ScheduleStore, TableMapping, WriteStore,
 };
 
 /// A database on which units of work, outbox and inbox can live.
@@ -24,6 +24,7 @@ pub trait Backend:
     + MigrationStore
     + InboxStore
     + RelayStore
+    + ParkingStore
     + ScheduleStore
     + RetentionStore
     + AdminStore

@@ -6,6 +6,7 @@ mod error;
 mod inbox;
 mod mapping;
 mod migration;
+mod parking;
 mod persist;
 mod relay;
 mod render;
@@ -32,6 +33,10 @@ pub use mapping::{TableMapping, ValueObject, ValueObjectRow};
 pub use migration::Migration;
 pub use migration::MigrationStore;
 pub(crate) use migration::compare;
+pub use parking::{
+    ATTEMPTS_KEPT, DueRequest, DueRow, FailedRow, LaneOutcome, ParkedFailure, ParkedLane,
+    ParkingStore, ToPark,
+};
 pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
 pub use relay::{
     JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,
@@ -39,7 +44,7 @@ pub use relay::{
 pub use render::{Names, NamesError};
 pub use retention::{Finished, RetentionStore, Sweep, Swept};
 pub use schedule::{Due, Moved, ScheduleStore, ScheduledRow};
-pub use stored_message::LogContent;
+pub use stored_message::{LogContent, Unreadable};
 pub use wake::Wake;
 pub(crate) use write::key_taken;
 pub use write::{EventRow, RowWrite, SharedColumns, WriteBatch, WriteStore};

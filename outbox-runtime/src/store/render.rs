@@ -1,11 +1,16 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 15] = [
+const OBJECTS: [&str; 20] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
     "outbox_relay",
     "outbox_journal",
     "outbox_migration",
+    "outbox_parked",
+    "outbox_parked_lane",
+    "outbox_parked_due",
+    "outbox_parked_attempt",
+    "outbox_parked_attempt_of",
     "outbox_scheduled",
     "outbox_scheduled_business_key",
     "outbox_scheduled_due",
@@ -18,9 +23,12 @@ const OBJECTS: [&str; 15] = [
 ];
 
 /// Objects that live in their table's schema and can't be named with one when they are made.
-const INDEXES: [&str; 4] = [
+const INDEXES: [&str; 7] = [
     "inbox_message_processed_at",
     "outbox_message_business_key",
+    "outbox_parked_lane",
+    "outbox_parked_due",
+    "outbox_parked_attempt_of",
     "outbox_scheduled_business_key",
     "outbox_scheduled_due",
 ];

@@ -13,8 +13,63 @@ pub enum LogContent {
     NotRead,
     /// A message.
     Message(Box<Message>),
-    /// A foreign writer's row that is no message; the text says why.
-    Unreadable(String),
+    /// A foreign writer's row that is no message.
+    Unreadable(Box<Unreadable>),
+}
+
+/// A row that is no message, and what could be read of it all the same.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// What is wrong with it.
+    pub reason: String,
+    /// The event's name.
+    pub event_type: Option<String>,
+    /// The aggregate: the row holds its place in that one's order.
+    pub aggregate: Option<AggregateRef>,
+}
+
+/// A row's content and the shard that it belongs to.
+#[derive(Debug)]
+pub(crate) struct ReadMessage {
+    pub(crate) content: LogContent,
+    /// For a row whose writer did not know it.
+    pub(crate) shard: Option<Shard>,
+}
+
+impl ReadMessage {
+    /// A row of which a column has a value that is none of ours.
+    pub(crate) fn unreadable(
+        error: &sqlx::Error,
+        event_type: Option<String>,
+        aggregate: Option<(String, String)>,
+    ) -> Self {
+        let aggregate = aggregate.map(|(aggregate_type, aggregate_id)| AggregateRef {
+            aggregate_type,
+            aggregate_id,
+            sequence: 0,
+        });
+        Self {
+            // Only an aggregate's rows have to be in one shard.
+            shard: aggregate.as_ref().map(|aggregate| {
+                let names = (&*aggregate.aggregate_type, &*aggregate.aggregate_id);
+                shard_of(Some(names), MessageId::from_uuid(Uuid::nil()))
+            }),
+            content: LogContent::Unreadable(Box::new(Unreadable {
+                reason: error.to_string(),
+                event_type,
+                aggregate,
+            })),
+        }
+    }
+}
+
+impl From<StoredMessage> for ReadMessage {
+    fn from(stored: StoredMessage) -> Self {
+        Self {
+            shard: Some(stored.shard()),
+            content: stored.into_content(),
+        }
+    }
 }
 
 /// A message's columns. What only our own writer always fills may be missing.
@@ -37,7 +92,7 @@ pub(crate) struct StoredMessage {
 
 impl StoredMessage {
     /// The shard, for a row whose writer did not know it.
-    pub(crate) fn shard(&self) -> Shard {
+    fn shard(&self) -> Shard {
         let aggregate = self
             .aggregate_type
             .as_deref()
@@ -46,29 +101,35 @@ impl StoredMessage {
     }
 
     /// The row's content: a message, if it is one.
-    pub(crate) fn into_content(self) -> LogContent {
-        match self.into_message() {
-            Ok(message) => LogContent::Message(Box::new(message)),
-            Err(reason) => LogContent::Unreadable(reason),
-        }
-    }
-
-    fn into_message(self) -> Result<Message, String> {
+    fn into_content(self) -> LogContent {
+        let aggregate =
+            self.aggregate_type
+                .zip(self.aggregate_id)
+                .map(|(aggregate_type, aggregate_id)| AggregateRef {
+                    aggregate_type,
+                    aggregate_id,
+                    sequence: self.sequence.unwrap_or_default(),
+                });
+        let version = u32::try_from(self.schema_version)
+            .map_err(|_| format!("schema_version is {}", self.schema_version));
+        let headers = self.headers.as_deref().map(read_headers).transpose();
+        let (schema_version, headers) = match (version, headers) {
+            (Ok(version), Ok(headers)) => (version, headers.unwrap_or_default()),
+            (Err(reason), _) | (_, Err(reason)) => {
+                return LogContent::Unreadable(Box::new(Unreadable {
+                    reason,
+                    event_type: Some(self.event_type),
+                    aggregate,
+                }));
+            }
+        };
         let message_id = MessageId::from_uuid(self.message_id);
-        let sequence = self.sequence.unwrap_or_default();
-        Ok(Message {
+        LogContent::Message(Box::new(Message {
             metadata: Metadata {
                 message_id,
                 event_type: self.event_type,
-                schema_version: u32::try_from(self.schema_version)
-                    .map_err(|_| format!("schema_version is {}", self.schema_version))?,
-                aggregate: self.aggregate_type.zip(self.aggregate_id).map(
-                    |(aggregate_type, aggregate_id)| AggregateRef {
-                        aggregate_type,
-                        aggregate_id,
-                        sequence,
-                    },
-                ),
+                schema_version,
+                aggregate,
                 correlation_id: self
                     .correlation_id
                     .unwrap_or_else(|| message_id.to_string()),
@@ -77,15 +138,10 @@ impl StoredMessage {
                 occurred_at: self.occurred_at,
                 traceparent: self.traceparent,
                 tracestate: self.tracestate,
-                headers: self
-                    .headers
-                    .as_deref()
-                    .map(read_headers)
-                    .transpose()?
-                    .unwrap_or_default(),
+                headers,
             },
             payload: self.payload,
-        })
+        }))
     }
 }
 

@@ -91,6 +91,39 @@ fn dropped_keys_do_not_come_back() {
 }
 
 #[test]
+fn a_key_is_taken_out_with_all_behind_it() {
+    let mut lanes = Lanes::default();
+    let (now, backoff) = (Instant::now(), backoff());
+    for (key, item) in [(1, 1), (1, 2), (2, 3)] {
+        lanes.push(key, item);
+    }
+    assert_eq!(lanes.take(1, now, |_| true).len(), 1);
+    assert_eq!(lanes.remove(&1), [2]);
+    assert!(!lanes.contains(&1));
+    assert_eq!(lanes.held(), 1);
+    assert_eq!(lanes.fail(&1, vec![1], now, &backoff), 0, "it is gone");
+    assert_eq!(take_all(&mut lanes, now), [(2, vec![3])]);
+}
+
+#[test]
+fn a_key_goes_on_without_its_failed_item() {
+    let mut lanes = Lanes::default();
+    let now = Instant::now();
+    for item in [1, 2, 3] {
+        lanes.push(9, item);
+    }
+    assert_eq!(take_all(&mut lanes, now), [(9, vec![1, 2, 3])]);
+    lanes.push(9, 4);
+    lanes.go_on(&9, vec![3]);
+    assert_eq!(lanes.held(), 2);
+    assert_eq!(take_all(&mut lanes, now), [(9, vec![3, 4])]);
+    lanes.drop_keys(|_| true);
+    lanes.go_on(&9, vec![4]);
+    assert_eq!(lanes.held(), 0);
+    assert!(lanes.lanes.is_empty());
+}
+
+#[test]
 fn keys_that_are_not_allowed_keep_their_place() {
     let mut lanes = Lanes::default();
     let now = Instant::now();

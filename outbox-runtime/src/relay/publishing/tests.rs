@@ -10,6 +10,7 @@ use crate::domain::{AggregateRef, MessageId, Metadata};
 
 #[derive(Clone, Copy)]
 enum Does {
+    Take,
     RefuseSecond,
     Panic,
     Hang,
@@ -20,6 +21,7 @@ enum Does {
 impl Publisher for Does {
     async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
         match self {
+            Self::Take => messages.iter().map(|_| Ok(())).collect(),
             Self::RefuseSecond => messages
                 .iter()
                 .enumerate()
@@ -42,7 +44,8 @@ fn item(id: i64, aggregate: &str) -> Item {
     Item {
         id,
         epoch: 1,
-        message: Message {
+        failed: (0, Duration::ZERO),
+        content: Ok(Message {
             metadata: Metadata {
                 message_id: MessageId::from_uuid(Uuid::from_u128(1)),
                 event_type: "Happened".to_owned(),
@@ -61,7 +64,7 @@ fn item(id: i64, aggregate: &str) -> Item {
                 headers: Default::default(),
             },
             payload: "{}".to_owned(),
-        },
+        }),
     }
 }
 
@@ -71,14 +74,15 @@ fn lease(seconds: u64) -> watch::Sender<Instant> {
 
 /// Ids taken and ids left, by key, of a batch a1 a2 a3 b4.
 async fn outcome(does: Does) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
-    let key = |name: &str| Key {
-        shard: 0,
-        ordering: ("Thing".to_owned(), name.to_owned()),
-    };
+    outcome_of(does, vec![item(1, "a"), item(2, "a"), item(3, "a")]).await
+}
+
+async fn outcome_of(does: Does, of_a: Vec<Item>) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
+    let key = |name: &str| Key::new(0, name);
     let batch = vec![
         Taken {
             key: key("a"),
-            items: vec![item(1, "a"), item(2, "a"), item(3, "a")],
+            items: of_a,
         },
         Taken {
             key: key("b"),
@@ -89,8 +93,8 @@ async fn outcome(does: Does) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
         latest: Instant::now() + Duration::from_millis(20),
         lease: lease(60).subscribe(),
     };
-    let published = publish(Arc::new(does), batch, limit).await;
-    published
+    let done = publish(Arc::new(does), batch, limit).await;
+    done.published
         .into_iter()
         .map(|one| {
             let taken = one.taken.iter().map(|place| place.0).collect();
@@ -171,4 +175,38 @@ async fn a_lease_that_ran_out_unseen_has_ended() {
     tokio::time::advance(Duration::from_secs(4)).await;
     lease.send_replace(Instant::now() + Duration::from_secs(3));
     assert!(reached.now_or_never().is_some());
+}
+
+fn no_message(id: i64) -> Item {
+    let unreadable = Unreadable {
+        reason: "headers is no JSON object".to_owned(),
+        event_type: None,
+        aggregate: None,
+    };
+    Item {
+        content: Err(Box::new(unreadable)),
+        ..item(id, "a")
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_message_fails_in_its_turn() {
+    let outcome = outcome_of(Does::Take, vec![item(1, "a"), no_message(2), item(3, "a")]).await;
+    let (taken, rest, reason) = &outcome[0];
+    assert_eq!((&taken[..], &rest[..]), (&[1][..], &[2, 3][..]));
+    assert!(reason.as_ref().unwrap().contains("no JSON object"));
+    assert_eq!(
+        outcome[1],
+        (vec![4], vec![], None),
+        "the other key's results stay its own"
+    );
+}
+
+#[test]
+fn a_key_has_a_bounded_text_that_every_database_takes() {
+    let long = "é".repeat(5_000);
+    assert!(Key::new(0, &long).lane.len() <= 200);
+    assert_ne!(Key::new(0, &long), Key::new(0, &format!("{long}x")));
+    assert_eq!(Key::new(0, "a\0b").lane, "a\u{fffd}b");
+    assert_ne!(Key::alone(0, 1), Key::alone(0, 2));
 }

@@ -4,6 +4,7 @@ mod admin;
 mod backend;
 mod inbox;
 mod migrations;
+mod parking;
 mod relay;
 mod retention;
 mod schedule;

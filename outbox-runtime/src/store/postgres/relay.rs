@@ -5,7 +5,7 @@ use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, Pool, Row};
 use uuid::Uuid;
 
-use crate::store::stored_message::StoredMessage;
+use crate::store::stored_message::{ReadMessage, StoredMessage};
 use crate::store::{
     JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
     ShardSet, Snapshot, Wake, Writers,
@@ -27,6 +27,8 @@ pub struct RelayQueries {
 }
 
 const LOG: &str = "outbox_message";
+
+const OUT_OF_RANGE: &str = "occurred_at lies outside of the years 1 to 9999";
 
 /// The table's own number names the channel: two outboxes of one database never share it.
 const CHANNEL: &str = "SELECT 'outbox_' || $1::text::regclass::oid::text";
@@ -246,35 +248,42 @@ fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
             content: LogContent::NotRead,
         });
     }
-    let Some(occurred_at) = row.try_get(12)? else {
-        return Ok(LogRow {
-            id,
-            shard: shard.unwrap_or_default(),
-            content: LogContent::Unreadable(
-                "occurred_at lies outside of the years 1 to 9999".into(),
-            ),
-        });
-    };
-    let stored = StoredMessage {
-        message_id: row.try_get(3)?,
-        event_type: row.try_get(4)?,
-        schema_version: row.try_get(5)?,
-        aggregate_type: row.try_get(6)?,
-        aggregate_id: row.try_get(7)?,
-        sequence: row.try_get(8)?,
-        correlation_id: row.try_get(9)?,
-        causation_id: row.try_get(10)?,
-        producer: row.try_get(11)?,
-        occurred_at,
-        traceparent: row.try_get(13)?,
-        tracestate: row.try_get(14)?,
-        headers: row.try_get(15)?,
-        payload: row.try_get(16)?,
-    };
+    let read = read_message(row, 3);
     Ok(LogRow {
         id,
-        shard: shard.unwrap_or_else(|| stored.shard()),
-        content: stored.into_content(),
+        shard: shard.or(read.shard).unwrap_or_default(),
+        content: read.content,
+    })
+}
+
+/// Reads an envelope whose first column has that index. A foreign writer can store times that are
+/// none of ours: such a row is unreadable.
+pub(super) fn read_message(row: &PgRow, first: usize) -> ReadMessage {
+    let text = |offset: usize| row.try_get(first + offset).ok().flatten();
+    match read_columns(row, first) {
+        Ok(stored) => stored.into(),
+        Err(error) => ReadMessage::unreadable(&error, text(1), text(3).zip(text(4))),
+    }
+}
+
+fn read_columns(row: &PgRow, first: usize) -> Result<StoredMessage, sqlx::Error> {
+    Ok(StoredMessage {
+        message_id: row.try_get(first)?,
+        event_type: row.try_get(first + 1)?,
+        schema_version: row.try_get(first + 2)?,
+        aggregate_type: row.try_get(first + 3)?,
+        aggregate_id: row.try_get(first + 4)?,
+        sequence: row.try_get(first + 5)?,
+        correlation_id: row.try_get(first + 6)?,
+        causation_id: row.try_get(first + 7)?,
+        producer: row.try_get(first + 8)?,
+        occurred_at: row
+            .try_get::<Option<_>, _>(first + 9)?
+            .ok_or_else(|| sqlx::Error::Decode(OUT_OF_RANGE.into()))?,
+        traceparent: row.try_get(first + 10)?,
+        tracestate: row.try_get(first + 11)?,
+        headers: row.try_get(first + 12)?,
+        payload: row.try_get(first + 13)?,
     })
 }
 
@@ -296,6 +305,6 @@ fn columns(shards: &[ShardLease]) -> (Vec<i16>, Vec<i64>, Vec<i64>) {
     (numbers, epochs, positions)
 }
 
-fn as_i64(number: usize) -> i64 {
+pub(super) fn as_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

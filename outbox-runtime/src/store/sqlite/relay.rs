@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Pool, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::store::stored_message::StoredMessage;
+use crate::store::stored_message::{ReadMessage, StoredMessage};
 use crate::store::{
     JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
     ShardSet, Wake, Writers,
@@ -193,39 +193,42 @@ fn read_row(row: &SqliteRow) -> Result<LogRow, sqlx::Error> {
             content: LogContent::NotRead,
         });
     }
-    match read_message(row) {
-        Ok(stored) => Ok(LogRow {
-            id,
-            shard: shard.unwrap_or_else(|| stored.shard()),
-            content: stored.into_content(),
-        }),
-        // A column's type is a suggestion to SQLite: a foreign writer can store anything.
-        Err(error) => Ok(LogRow {
-            id,
-            shard: shard.unwrap_or_default(),
-            content: LogContent::Unreadable(error.to_string()),
-        }),
+    let read = read_message(row, 3);
+    Ok(LogRow {
+        id,
+        shard: shard.or(read.shard).unwrap_or_default(),
+        content: read.content,
+    })
+}
+
+/// Reads an envelope whose first column has that index. A column's type is a suggestion to SQLite:
+/// a foreign writer can store anything, and such a row is unreadable.
+pub(super) fn read_message(row: &SqliteRow, first: usize) -> ReadMessage {
+    let text = |offset: usize| row.try_get(first + offset).ok().flatten();
+    match read_columns(row, first) {
+        Ok(stored) => stored.into(),
+        Err(error) => ReadMessage::unreadable(&error, text(1), text(3).zip(text(4))),
     }
 }
 
-fn read_message(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
-    let millis: i64 = row.try_get(12)?;
+fn read_columns(row: &SqliteRow, first: usize) -> Result<StoredMessage, sqlx::Error> {
+    let millis: i64 = row.try_get(first + 9)?;
     Ok(StoredMessage {
-        message_id: row.try_get(3)?,
-        event_type: row.try_get(4)?,
-        schema_version: row.try_get(5)?,
-        aggregate_type: row.try_get(6)?,
-        aggregate_id: row.try_get(7)?,
-        sequence: row.try_get(8)?,
-        correlation_id: row.try_get(9)?,
-        causation_id: row.try_get(10)?,
-        producer: row.try_get(11)?,
+        message_id: row.try_get(first)?,
+        event_type: row.try_get(first + 1)?,
+        schema_version: row.try_get(first + 2)?,
+        aggregate_type: row.try_get(first + 3)?,
+        aggregate_id: row.try_get(first + 4)?,
+        sequence: row.try_get(first + 5)?,
+        correlation_id: row.try_get(first + 6)?,
+        causation_id: row.try_get(first + 7)?,
+        producer: row.try_get(first + 8)?,
         occurred_at: OffsetDateTime::from_unix_timestamp_nanos(i128::from(millis) * 1_000_000)
             .map_err(|error| sqlx::Error::Decode(error.into()))?,
-        traceparent: row.try_get(13)?,
-        tracestate: row.try_get(14)?,
-        headers: row.try_get(15)?,
-        payload: row.try_get(16)?,
+        traceparent: row.try_get(first + 10)?,
+        tracestate: row.try_get(first + 11)?,
+        headers: row.try_get(first + 12)?,
+        payload: row.try_get(first + 13)?,
     })
 }
 
@@ -248,10 +251,10 @@ fn as_json(shards: &[ShardLease]) -> String {
     format!("[{}]", rows.join(","))
 }
 
-fn as_millis(duration: Duration) -> i64 {
+pub(super) fn as_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn as_i64(number: usize) -> i64 {
+pub(super) fn as_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,0 +1,1 @@
+DELETE FROM outbox_parked_attempt WHERE parked_id = ?1

@@ -105,6 +105,7 @@ where
     let message = message(&paid("a", 100), "order-1", 1);
     let answer = postman.deliver(&message).await.unwrap();
     assert_eq!(answer, Answer::Acknowledged);
+    running.wait_for_handled(2).await;
     assert_eq!(balance(&fixture, "a").await, 101);
     assert_eq!(inbox(&fixture).await, 2);
     let counts = running.consumer.counts();
@@ -134,12 +135,15 @@ where
     );
     let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
     let answer = postman.deliver(&message(&paid("a", 100), "order-1", 1));
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     script.wait_for_attempts(3).await;
+    assert_eq!(parked(&fixture).await, 1);
     assert_eq!(balance(&fixture, "a").await, 0);
     assert_eq!(fixture.events().await, 0);
     assert_eq!(inbox(&fixture).await, 0);
     gate.add_permits(1);
-    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    running.wait_for_handled(1).await;
+    assert_eq!(parked(&fixture).await, 0);
     assert_eq!(balance(&fixture, "a").await, 100);
     assert_eq!(fixture.events().await, 1);
     assert_eq!(running.consumer.counts().failed_attempts, 2);
@@ -155,9 +159,9 @@ where
     let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
     let answer = postman.deliver(&message(&paid("a", 100), "order-1", 1));
     assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    running.wait_for_handled(1).await;
     assert_eq!(balance(&fixture, "a").await, 100);
-    let counts = running.consumer.counts();
-    assert_eq!((counts.handled, counts.failed_attempts), (1, 2));
+    assert_eq!(running.consumer.counts().failed_attempts, 2);
     assert!(running.stop().await.is_ok());
 }
 
@@ -167,26 +171,22 @@ where
 {
     open_accounts(&fixture, &["a"]).await;
     let (postman, script) = (Postman::new(), Script::default());
-    let gate = Arc::new(Semaphore::new(0));
-    script.set(
-        CREDIT,
-        [
-            Act::Fail(FailureKind::Permanent),
-            Act::WaitFor(Arc::clone(&gate)),
-        ],
-    );
+    script.set(CREDIT, [Act::Fail(FailureKind::Permanent)]);
     let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
     let message = message(&paid("a", 100), "order-1", 1);
-    let answer = postman.deliver(&message);
-    script.wait_for_attempts(2).await;
-    let Health::Degraded { reasons } = running.consumer.health().get() else {
+    let answer = postman.deliver(&message).await.unwrap();
+    assert_eq!(answer, Answer::Acknowledged);
+    let health = running.consumer.health();
+    let Health::Degraded { reasons } = health.wait_for(|health| !health.is_healthy()).await else {
         panic!("healthy with a permanent failure");
     };
     assert!(reasons[0].contains(&message.metadata.message_id.to_string()));
     assert!(reasons[0].contains("scripted: Permanent"), "{reasons:?}");
-    gate.add_permits(1);
-    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
-    let health = running.consumer.health();
+    assert_eq!(parked(&fixture).await, 1);
+    assert_eq!(running.consumer.counts().dead, 1);
+    requeue(&fixture, "1 = 1").await;
+    running.wait_for_handled(1).await;
+    assert_eq!(balance(&fixture, "a").await, 100);
     assert!(health.wait_for(Health::is_healthy).await.is_healthy());
 }
 
@@ -197,7 +197,7 @@ where
     open_accounts(&fixture, &["a", "b"]).await;
     let (postman, script) = (Postman::new(), Script::default());
     script.set(CREDIT, vec![Act::Fail(FailureKind::Transient); 4]);
-    let _running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
+    let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
     let mut answers = Vec::new();
     for sequence in 1..=10 {
         for (order, account) in [("order-1", "a"), ("order-2", "b")] {
@@ -207,6 +207,7 @@ where
     for answer in answers {
         assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     }
+    running.wait_for_handled(20).await;
     assert_eq!(balance(&fixture, "a").await, 10);
     assert_eq!(balance(&fixture, "b").await, 10);
     for order in ["order-1", "order-2"] {
@@ -229,9 +230,10 @@ where
     open_accounts(&fixture, &["a"]).await;
     let (postman, script) = (Postman::new(), Script::default());
     script.set(CREDIT, [Act::Fail(FailureKind::Transient)]);
-    let _running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
+    let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
     let message = message(&paid("a", 100), "order-1", 1);
     postman.deliver(&message).await.unwrap();
+    running.wait_for_handled(1).await;
     let attempts = script.attempts();
     assert_eq!(attempts[0], attempts[1]);
     assert_eq!(
@@ -270,5 +272,6 @@ where
         .run_sql("ALTER TABLE hidden RENAME TO inbox_message")
         .await;
     assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    running.wait_for_handled(1).await;
     assert_eq!(balance(&fixture, "a").await, 100);
 }

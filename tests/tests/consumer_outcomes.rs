@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use consumer_support::*;
 use outbox_runtime::Message;
+use outbox_runtime::health::Health;
 use outbox_runtime::inbox::{ConsumerError, OnUnhandled, OnUnreadable};
 use outbox_runtime::prelude::*;
 use outbox_tests::{Answer, Fixture, Postman, TestDatabase, message, on_both_databases};
@@ -16,8 +17,8 @@ use tokio::sync::Semaphore;
 
 on_both_databases!(
     an_event_that_nobody_takes_is_acknowledged_and_counted,
-    an_event_that_nobody_takes_can_be_held,
-    a_version_that_nobody_reads_is_held,
+    an_event_that_nobody_takes_can_be_parked,
+    a_version_that_nobody_reads_is_parked,
     a_version_that_nobody_reads_can_be_discarded,
     a_payload_that_does_not_fit_is_a_permanent_failure,
     a_stopping_consumer_finishes_its_work_and_gives_back_the_rest,
@@ -51,23 +52,27 @@ where
     assert!(running.consumer.health().get().is_healthy());
 }
 
-async fn an_event_that_nobody_takes_can_be_held<DB>(fixture: Fixture<DB>)
+async fn an_event_that_nobody_takes_can_be_parked<DB>(fixture: Fixture<DB>)
 where
     DB: TestDatabase + Stores<Account>,
 {
     let (postman, script) = (Postman::new(), Script::default());
     let consumer = consumer(&fixture, &postman, &script, &[CREDIT])
-        .with_options(options().on_unhandled(OnUnhandled::Fail));
+        .with_options(options().on_unhandled(OnUnhandled::Park));
     let running = Running::start(consumer);
     let answer = postman.deliver(&unknown());
     let health = running.consumer.health();
     let health = health.wait_for(|health| !health.is_healthy()).await;
     assert!(health.to_string().contains("money.burnt"), "{health}");
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     assert!(running.stop().await.is_ok());
-    assert_eq!(answer.await.unwrap(), Answer::GivenBack);
+    let kept = fixture
+        .texts("SELECT consumer || '|' || state || '|' || payload FROM inbox_parked")
+        .await;
+    assert_eq!(kept, [format!("|dead|{}", unknown().payload)]);
 }
 
-async fn a_version_that_nobody_reads_is_held<DB>(fixture: Fixture<DB>)
+async fn a_version_that_nobody_reads_is_parked<DB>(fixture: Fixture<DB>)
 where
     DB: TestDatabase + Stores<Account>,
 {
@@ -75,14 +80,29 @@ where
     let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT, BONUS]));
     let answer = postman.deliver(&too_new());
     let health = running.consumer.health();
-    let health = health.wait_for(|health| !health.is_healthy()).await;
-    assert!(health.to_string().contains(CREDIT), "{health}");
+    let both = |health: &Health| {
+        let text = health.to_string();
+        [CREDIT, BONUS]
+            .iter()
+            .all(|consumer| text.contains(consumer))
+    };
+    let health = health.wait_for(both).await;
     assert!(health.to_string().contains("v2"), "{health}");
     assert_eq!(running.consumer.counts().unreadable, 2);
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     let health = running.consumer.health();
     assert!(running.stop().await.is_ok());
-    assert_eq!(answer.await.unwrap(), Answer::GivenBack);
     assert!(health.get().is_healthy());
+    let kept = fixture
+        .texts(
+            "SELECT consumer || '|' || state || '|' || payload FROM inbox_parked ORDER BY consumer",
+        )
+        .await;
+    let payload = too_new().payload;
+    assert_eq!(
+        kept,
+        [BONUS, CREDIT].map(|consumer| format!("{consumer}|dead|{payload}"))
+    );
 }
 
 async fn a_version_that_nobody_reads_can_be_discarded<DB>(fixture: Fixture<DB>)
@@ -114,8 +134,18 @@ where
     assert!(health.to_string().contains("money.paid v1"), "{health}");
     assert!(!health.to_string().contains("secret-account"), "{health}");
     assert!(running.stop().await.is_ok());
-    assert_eq!(answer.await.unwrap(), Answer::GivenBack);
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     assert_eq!(inbox(&fixture).await, 0);
+    let kept = fixture
+        .texts("SELECT state || '|' || payload || '|' || last_cause FROM inbox_parked")
+        .await
+        .concat();
+    let (_, cause) = kept
+        .strip_prefix("dead|")
+        .unwrap()
+        .split_once("}|")
+        .unwrap();
+    assert!(!cause.contains("secret-account"), "{cause}");
 }
 
 async fn a_stopping_consumer_finishes_its_work_and_gives_back_the_rest<DB>(fixture: Fixture<DB>)
@@ -126,17 +156,16 @@ where
     let (postman, script) = (Postman::new(), Script::default());
     let gate = Arc::new(Semaphore::new(0));
     script.set(CREDIT, [Act::WaitFor(Arc::clone(&gate))]);
-    let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
+    let consumer =
+        consumer(&fixture, &postman, &script, &[CREDIT]).with_options(options().concurrency(1));
+    let running = Running::start(consumer);
     let in_work = postman.deliver(&message(&paid("a", 100), "order-1", 1));
     let behind_it = postman.deliver(&message(&paid("a", 100), "order-1", 2));
     script.wait_for_attempts(1).await;
-    // A message that is held comes back as soon as the consumer stops, so that tells when.
-    let mut held = message(&paid("a", 100), "order-2", 1);
-    held.metadata.schema_version = 2;
-    let held = postman.deliver(&held);
-    eventually(|| running.consumer.counts().unreadable == 1).await;
+    // A message that waits for its turn comes back as soon as the consumer stops, so that tells when.
+    let without_a_turn = postman.deliver(&message(&paid("a", 100), "order-2", 1));
     let stopping = tokio::spawn(running.stop());
-    assert_eq!(held.await.unwrap(), Answer::GivenBack);
+    assert_eq!(without_a_turn.await.unwrap(), Answer::GivenBack);
     gate.add_permits(1);
     assert!(stopping.await.unwrap().is_ok());
     assert_eq!(in_work.await.unwrap(), Answer::Acknowledged);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consumer_support::*;
-use outbox_runtime::store::{Claim, InboxStore, Names};
+use outbox_runtime::store::{Claim, Claimed, InboxStore, Names};
 use outbox_tests::{Answer, Postman, message, postgres};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, Executor, Postgres};
@@ -36,8 +36,8 @@ async fn a_connection_that_is_killed_in_a_handler_costs_an_attempt_and_no_effect
     assert!(answer.try_recv().is_err(), "it was answered");
     gate.add_permits(1);
     assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
-    let counts = running.consumer.counts();
-    assert_eq!((counts.handled, counts.failed_attempts), (1, 1));
+    running.wait_for_handled(1).await;
+    assert_eq!(running.consumer.counts().failed_attempts, 1);
     assert_eq!(balance(&fixture, "a").await, 100);
     assert_eq!(fixture.events().await, 1);
 }
@@ -70,24 +70,21 @@ async fn a_duplicate_does_not_abort_the_transaction() {
         return;
     };
     let message = message(&paid("a", 100), "order-1", 1);
-    let sql = Postgres::claim_sql(&Names::default());
+    let queries = Postgres::inbox_queries(&Names::default());
     let claim = Claim {
         consumer: "c",
         idempotency_key: "k",
+        lane: Some("l"),
         metadata: &message.metadata,
     };
     let mut connection = fixture.pool.acquire().await.unwrap();
     let mut transaction = connection.begin().await.unwrap();
-    assert!(
-        Postgres::claim(&mut transaction, &sql, claim)
+    for expected in [Claimed::First, Claimed::Duplicate] {
+        let claimed = Postgres::claim(&mut transaction, &queries, claim)
             .await
-            .unwrap()
-    );
-    assert!(
-        !Postgres::claim(&mut transaction, &sql, claim)
-            .await
-            .unwrap()
-    );
+            .unwrap();
+        assert_eq!(claimed, expected);
+    }
     transaction.execute("SELECT 1").await.unwrap();
     transaction.commit().await.unwrap();
     assert_eq!(inbox(&fixture).await, 1);
@@ -130,6 +127,7 @@ async fn connections_that_are_killed_again_and_again_cost_no_effect_and_repeat_n
         assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     }
     killing.await.unwrap();
+    running.wait_for_handled(200).await;
     let total = fixture
         .number("SELECT sum(balance)::bigint FROM accounts")
         .await;
@@ -153,6 +151,6 @@ async fn many_messages_that_race_for_one_aggregate_all_get_their_turn() {
     for answer in answers {
         assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
     }
+    running.wait_for_handled(200).await;
     assert_eq!(balance(&fixture, "a").await, 100 * 101);
-    assert_eq!(running.consumer.counts().handled, 200);
 }

@@ -124,7 +124,11 @@ async fn options_are_set_on_the_app() -> Result<(), Box<dyn std::error::Error>> 
         .consumer_options(
             ConsumerOptions::default()
                 .concurrency(8)
-                .backoff(patient)
+                .retry(RetryPolicy::new().max_attempts(50).backoff(patient))
+                .retry_of(
+                    "house.count-lamps",
+                    RetryPolicy::new().on_dead(OnDead::GoOn),
+                )
                 .on_unreadable(OnUnreadable::Discard),
         );
     // ANCHOR_END: options

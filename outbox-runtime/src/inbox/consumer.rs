@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -14,6 +14,7 @@ use super::dispatch::Dispatcher;
 use super::failure::with_causes;
 use super::handlers::{Handlers, Selection};
 use super::options::ConsumerOptions;
+use super::parking::Parking;
 use super::transact::Transactor;
 use crate::broker::{Deliveries, Subscriber, Subscription};
 use crate::handler::States;
@@ -29,10 +30,11 @@ const SUBSCRIPTION: &str = "subscription";
 ///
 /// It finds the handlers that are linked into the program, subscribes under the outbox's service
 /// name to the events that they take, and handles messages of one aggregate one after another and
-/// of different aggregates side by side. A message is acknowledged when all its consumers have
-/// committed. Whatever fails is rolled back and tried again in place, with a growing wait, while
-/// other aggregates go on; permanent failures too, at the longest wait and with degraded health,
-/// until dead letters exist.
+/// of different aggregates side by side. A message is acknowledged when each of its consumers has
+/// committed or parked it. Whatever fails is rolled back and parked in the database, with all that
+/// comes behind it in its aggregate and for its consumer, and tried again from there with a growing
+/// wait, while everything else goes on. What fails permanently, or too often, is dead: it waits for
+/// an operator and degrades the health. [`RetryPolicy`](crate::retry::RetryPolicy) says when.
 ///
 /// [`App`](crate::app::App) runs one; use it by itself to run consumers without a relay.
 ///
@@ -172,6 +174,7 @@ impl<DB: Backend> Consumer<DB> {
         }
         let subscription = Subscription::new(self.outbox.service(), handlers.event_types());
         let crew = Crew::new(self.dispatcher(handlers, stop.clone()));
+        crew.retry_parked();
         let mut failures = 0;
         while !stop.is_cancelled() {
             let mut open = None;
@@ -223,10 +226,23 @@ impl<DB: Backend> Consumer<DB> {
     fn dispatcher(&self, handlers: Handlers<DB>, stop: CancellationToken) -> Dispatcher<DB> {
         let connections = self.outbox.pool().options().get_max_connections();
         let concurrency = self.options.concurrency_with(connections);
-        let transactor = Transactor::new(self.outbox.clone(), Arc::clone(&self.states));
+        let queries = Arc::new(DB::inbox_queries(self.outbox.names()));
+        let transactor = Transactor::new(
+            self.outbox.clone(),
+            Arc::clone(&self.states),
+            Arc::clone(&queries),
+        );
+        let parking = Parking {
+            outbox: self.outbox.clone(),
+            queries,
+            options: self.options.clone(),
+            counters: self.counters.clone(),
+            changed: Notify::new(),
+        };
         Dispatcher {
             handlers,
             transactor,
+            parking,
             running: Semaphore::new(concurrency),
             options: self.options.clone(),
             counters: self.counters.clone(),

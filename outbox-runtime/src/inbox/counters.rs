@@ -11,8 +11,12 @@ pub struct ConsumerCounts {
     pub handled: u64,
     /// Deliveries of messages whose effect was there already, or was on its way: absorbed.
     pub duplicates: u64,
-    /// Attempts that left no effect: the handler or the database failed. They are repeated.
+    /// Attempts that left no effect: the handler or the database failed.
     pub failed_attempts: u64,
+    /// Messages that were set aside in the database, since they failed or wait behind one that did.
+    pub parked: u64,
+    /// Messages that are not tried again until an operator says so.
+    pub dead: u64,
     /// Messages that no handler wants.
     pub unhandled: u64,
     /// Messages of a version that no handler of a consumer reads.
@@ -28,6 +32,8 @@ struct Atomics {
     handled: AtomicU64,
     duplicates: AtomicU64,
     failed_attempts: AtomicU64,
+    parked: AtomicU64,
+    dead: AtomicU64,
     unhandled: AtomicU64,
     unreadable: AtomicU64,
 }
@@ -38,6 +44,8 @@ impl Counters {
             handled: self.0.handled.load(Ordering::Relaxed),
             duplicates: self.0.duplicates.load(Ordering::Relaxed),
             failed_attempts: self.0.failed_attempts.load(Ordering::Relaxed),
+            parked: self.0.parked.load(Ordering::Relaxed),
+            dead: self.0.dead.load(Ordering::Relaxed),
             unhandled: self.0.unhandled.load(Ordering::Relaxed),
             unreadable: self.0.unreadable.load(Ordering::Relaxed),
         }
@@ -53,6 +61,14 @@ impl Counters {
 
     pub(super) fn failed_attempt(&self) {
         self.0.failed_attempts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn parked(&self) {
+        self.0.parked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn dead(&self) {
+        self.0.dead.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn unhandled(&self) {

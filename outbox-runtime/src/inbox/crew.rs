@@ -10,6 +10,7 @@ use super::consumer::ConsumerError;
 use super::dispatch::{Dispatcher, Outcome};
 use super::failure::with_causes;
 use super::lanes::{Job, Lanes, OpenLane, Taken};
+use super::parking::retry_parked;
 use crate::broker::{Acknowledge, Delivery};
 use crate::store::Backend;
 
@@ -39,6 +40,14 @@ impl<DB: Backend> Crew<DB> {
 
     pub(super) fn stop(&self) -> &CancellationToken {
         &self.dispatcher.stop
+    }
+
+    /// Tries parked messages again until the consumer stops.
+    pub(super) fn retry_parked(&self) {
+        let abort = self.abort.token().clone();
+        let retrying = retry_parked(Arc::clone(&self.dispatcher));
+        self.tasks
+            .spawn(async move { abort.run_until_cancelled_owned(retrying).await });
     }
 
     /// A place for one more message, as soon as there is one.

@@ -1,24 +1,30 @@
 use std::collections::HashSet;
+use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, error, info_span, warn};
+use tracing::{Instrument, debug, info_span, warn};
 
+use super::conflicts::Conflicts;
 use super::counters::Counters;
-use super::failure::Failure;
-use super::handlers::{Handler, Handlers, Takers};
+use super::failure::{Failure, unreadable, with_causes};
+use super::handlers::{Handler, Handlers};
 use super::options::{ConsumerOptions, OnUnhandled, OnUnreadable};
-use super::retries::{Retries, Retry};
+use super::parking::Parking;
 use super::transact::{Effect, Transactor};
 use crate::domain::{Message, Metadata};
 use crate::health::HealthHandle;
-use crate::store::Backend;
+use crate::store::{Backend, Parked};
+use crate::unit_of_work::WriteTransaction;
 
-/// Takes a message through all consumers that want it, until each has had its effect.
+/// Takes a message through all consumers that want it, until each has had its effect or has parked
+/// it.
 pub(super) struct Dispatcher<DB: Backend> {
     pub(super) handlers: Handlers<DB>,
     pub(super) transactor: Transactor<DB>,
+    pub(super) parking: Parking<DB>,
     pub(super) options: ConsumerOptions,
     pub(super) counters: Counters,
     pub(super) health: HealthHandle,
@@ -31,38 +37,79 @@ pub(super) struct Dispatcher<DB: Backend> {
 /// What is to be said to the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All is committed, or by configuration nothing is to be done.
+    /// All is committed or parked, or by configuration nothing is to be done.
     Done,
     /// The consumer stops before that.
     Stopped,
 }
 
-/// A consumer that has not had its effect yet.
+/// What is left to do for a message.
+struct Todo<DB: Backend> {
+    pending: Vec<Pending<DB>>,
+    /// Whom nobody can help here: the consumer, empty for an event that nobody takes, and why.
+    unable: Vec<(&'static str, String)>,
+}
+
+/// A consumer that has neither had its effect yet nor parked the message.
 struct Pending<DB: Backend> {
     handler: Handler<DB>,
     /// An earlier attempt may have been committed.
     is_in_doubt: bool,
+    conflicts: Conflicts,
+}
+
+/// How a round over all that is left ended.
+#[derive(Default)]
+struct Round {
+    /// How long to wait before the next one.
+    wait: Duration,
+    /// Why messages could not be parked.
+    unparked: Option<String>,
 }
 
 impl<DB: Backend> Dispatcher<DB> {
+    /// Has each consumer that wants the message either handle or park it.
     pub(super) async fn handle(&self, message: &Message) -> Outcome {
-        let Some(takers) = self.handlers.takers(&message.metadata) else {
-            return self.unhandled(&message.metadata).await;
+        let metadata = &message.metadata;
+        let mut todo = match self.handlers.takers(metadata) {
+            Some(takers) => Todo {
+                pending: takers.handlers.into_iter().map(Pending::new).collect(),
+                unable: self.unreadable(metadata, &takers.unable),
+            },
+            None => Todo {
+                pending: Vec::new(),
+                unable: self.unhandled(metadata),
+            },
         };
-        let Takers { handlers, unable } = takers;
-        let pending = handlers
-            .into_iter()
-            .map(|handler| Pending {
-                handler,
-                is_in_doubt: false,
-            })
-            .collect();
-        match self.handle_all(message, pending).await {
-            Outcome::Done if !unable.is_empty() => {
-                self.unreadable(&message.metadata, &unable).await
+        let mut complaint = Complaint::of(&self.health, metadata);
+        let mut failures = 0;
+        while !todo.is_done() {
+            let Some(round) = self.round(message, &mut todo).await else {
+                return Outcome::Stopped;
+            };
+            if todo.is_done() {
+                break;
             }
-            outcome => outcome,
+            let mut wait = round.wait;
+            if let Some(reason) = round.unparked {
+                failures += 1;
+                warn!(
+                    message_id = %metadata.message_id,
+                    reason,
+                    failures,
+                    "a message can neither be handled nor parked; trying again"
+                );
+                complaint.say(&format!(
+                    "can neither be handled nor parked and is tried again: {reason}"
+                ));
+                wait = wait.max(self.options.backoff.delay(failures));
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return Outcome::Stopped,
+                () = tokio::time::sleep(wait) => {}
+            }
         }
+        Outcome::Done
     }
 
     /// How many handlers want the message.
@@ -72,96 +119,99 @@ impl<DB: Backend> Dispatcher<DB> {
             .map_or(0, |takers| takers.handlers.len())
     }
 
-    async fn handle_all(&self, message: &Message, mut pending: Vec<Pending<DB>>) -> Outcome {
-        let mut complaint = Complaint::of(&self.health, &message.metadata);
-        let mut retries = Retries::new(self.options.backoff);
-        loop {
-            let Some(failures) = self.round(message, &mut pending).await else {
-                return Outcome::Stopped;
-            };
-            if pending.is_empty() {
-                return Outcome::Done;
-            }
-            let Retry {
-                wait,
-                degrades_health,
-            } = retries.after(&failures);
-            if degrades_health {
-                let reasons: Vec<_> = failures.iter().map(|f| f.reason.as_str()).collect();
-                complaint.say(&format!(
-                    "failed {} time(s) and is tried again: {}",
-                    retries.rounds(),
-                    reasons.join("; ")
-                ));
-            }
-            tokio::select! {
-                () = self.stop.cancelled() => return Outcome::Stopped,
-                () = tokio::time::sleep(wait) => {}
-            }
-        }
+    /// Makes an attempt with a message that the transaction has taken out of the parked ones.
+    pub(super) async fn attempt_parked(
+        &self,
+        transaction: WriteTransaction<DB>,
+        handler: Handler<DB>,
+        message: &Message,
+    ) -> Result<Effect, Failure> {
+        let attempt = self
+            .transactor
+            .attempt_parked(transaction, handler, message);
+        tell(attempt, handler, message).await
     }
 
-    /// Lets each pending consumer try once, and keeps those that failed. `None` when the consumer
+    /// Lets each pending consumer try once, and keeps what is not settled. `None` when the consumer
     /// stops.
-    async fn round(
-        &self,
-        message: &Message,
-        pending: &mut Vec<Pending<DB>>,
-    ) -> Option<Vec<Failure>> {
+    async fn round(&self, message: &Message, todo: &mut Todo<DB>) -> Option<Round> {
         let _permit = self
             .stop
             .run_until_cancelled(self.running.acquire())
             .await?
             .ok()?;
-        let mut failures = Vec::new();
-        let mut failed = Vec::new();
-        for mut one in pending.drain(..) {
+        let mut round = Round::default();
+        for mut one in std::mem::take(&mut todo.pending) {
             if self.stop.is_cancelled() {
                 return None;
             }
-            match self.attempt(&one, message).await {
-                Ok(Effect::Duplicate) if !one.is_in_doubt => self.counters.duplicates(1),
-                // A lost answer was a commit after all, or the effect is committed now.
-                Ok(_) => self.counters.handled(),
-                Err(failure) => {
-                    self.counters.failed_attempt();
-                    one.is_in_doubt |= failure.is_in_doubt;
-                    failures.push(failure);
-                    failed.push(one);
-                }
+            if !self.is_settled(&mut one, message, &mut round).await {
+                todo.pending.push(one);
             }
         }
-        *pending = failed;
-        Some(failures)
-    }
-
-    async fn attempt(&self, pending: &Pending<DB>, message: &Message) -> Result<Effect, Failure> {
-        let metadata = &message.metadata;
-        let span = info_span!(
-            "handle",
-            consumer = pending.handler.registration.consumer,
-            event_type = metadata.event_type,
-            message_id = %metadata.message_id,
-            correlation_id = metadata.correlation_id,
-            traceparent = metadata.traceparent,
-        );
-        let result = self
-            .transactor
-            .attempt(pending.handler, message)
-            .instrument(span.clone())
-            .await;
-        let _entered = span.enter();
-        match &result {
-            Ok(effect) => debug!(?effect, "message handled"),
-            Err(failure) if failure.is_version_conflict => {
-                debug!(reason = failure.reason, "version conflict; trying again");
+        for (consumer, cause) in std::mem::take(&mut todo.unable) {
+            if let Err(error) = self.parking.dead(consumer, message, &cause).await {
+                round.unparked = Some(with_causes(&error));
+                todo.unable.push((consumer, cause));
             }
-            Err(failure) => warn!(reason = failure.reason, "attempt failed; trying again"),
         }
-        result
+        Some(round)
     }
 
-    async fn unhandled(&self, metadata: &Metadata) -> Outcome {
+    /// Lets the consumer try once; `false` if it has to do so again in place.
+    async fn is_settled(
+        &self,
+        pending: &mut Pending<DB>,
+        message: &Message,
+        round: &mut Round,
+    ) -> bool {
+        let attempt = self.transactor.attempt(pending.handler, message);
+        let failure = match tell(attempt, pending.handler, message).await {
+            Ok(Effect::Duplicate) if !pending.is_in_doubt => {
+                self.counters.duplicates(1);
+                return true;
+            }
+            // A lost answer was a commit after all, or the effect is committed now.
+            Ok(Effect::Duplicate | Effect::Committed) => {
+                self.counters.handled();
+                return true;
+            }
+            Ok(Effect::Parked) => {
+                self.counters.parked();
+                self.parking.changed.notify_one();
+                return true;
+            }
+            Err(failure) => failure,
+        };
+        self.counters.failed_attempt();
+        if failure.is_in_doubt && !pending.is_in_doubt {
+            // A second attempt waits for the end of the first, and so finds out how that was.
+            pending.is_in_doubt = true;
+            return false;
+        }
+        if let Some(wait) = pending.conflicts.after(&failure) {
+            round.wait = round.wait.max(wait);
+            return false;
+        }
+        let parked = self.parking.failed(pending.handler, message, &failure);
+        match parked.await {
+            Ok(Parked::Handled) if pending.is_in_doubt => self.counters.handled(),
+            Ok(Parked::Handled) => self.counters.duplicates(1),
+            Ok(Parked::Now | Parked::Before) => {}
+            Err(error) => {
+                round.unparked = Some(format!(
+                    "{}; parking it: {}",
+                    failure.reason,
+                    with_causes(&error)
+                ));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Who is to park an event that no handler takes.
+    fn unhandled(&self, metadata: &Metadata) -> Vec<(&'static str, String)> {
         self.counters.unhandled();
         match self.options.on_unhandled {
             OnUnhandled::Ignore => {
@@ -176,58 +226,88 @@ impl<DB: Backend> Dispatcher<DB> {
                         "no handler takes this event; it is acknowledged and counted"
                     );
                 }
-                Outcome::Done
+                Vec::new()
             }
-            OnUnhandled::Fail => {
-                self.hold(
-                    metadata,
-                    "is taken by no handler; deploy a program with one",
-                )
-                .await
-            }
+            OnUnhandled::Park => vec![(
+                "",
+                "no handler takes the event; deploy a program with one and requeue the message"
+                    .to_owned(),
+            )],
         }
     }
 
-    async fn unreadable(&self, metadata: &Metadata, consumers: &[&str]) -> Outcome {
+    /// Who is to park a message in a version that they do not read.
+    fn unreadable(
+        &self,
+        metadata: &Metadata,
+        consumers: &[&'static str],
+    ) -> Vec<(&'static str, String)> {
         for _ in consumers {
             self.counters.unreadable();
         }
-        let consumers = consumers.join(", ");
-        match self.options.on_unreadable {
-            OnUnreadable::Discard => {
-                warn!(
-                    event_type = metadata.event_type,
-                    schema_version = metadata.schema_version,
-                    message_id = %metadata.message_id,
-                    consumers,
-                    "the version can't be read; the message is acknowledged and counted"
-                );
-                Outcome::Done
-            }
-            OnUnreadable::Hold => {
-                let reason = format!(
-                    "can't be read by {consumers}; deploy handlers that take v{}",
-                    metadata.schema_version
-                );
-                self.hold(metadata, &reason).await
-            }
+        if consumers.is_empty() {
+            return Vec::new();
         }
-    }
-
-    /// Keeps the message, and all behind it in its aggregate, until the consumer stops.
-    async fn hold(&self, metadata: &Metadata, reason: &str) -> Outcome {
-        error!(
+        let is_parked = self.options.on_unreadable == OnUnreadable::Park;
+        warn!(
             event_type = metadata.event_type,
             schema_version = metadata.schema_version,
             message_id = %metadata.message_id,
-            reason,
-            "message held"
+            consumers = consumers.join(", "),
+            is_parked,
+            "the version can't be read"
         );
-        let mut complaint = Complaint::of(&self.health, metadata);
-        complaint.say(reason);
-        self.stop.cancelled().await;
-        Outcome::Stopped
+        if !is_parked {
+            return Vec::new();
+        }
+        consumers
+            .iter()
+            .map(|&consumer| (consumer, unreadable(metadata)))
+            .collect()
     }
+}
+
+impl<DB: Backend> Todo<DB> {
+    const fn is_done(&self) -> bool {
+        self.pending.is_empty() && self.unable.is_empty()
+    }
+}
+
+impl<DB: Backend> Pending<DB> {
+    fn new(handler: Handler<DB>) -> Self {
+        Self {
+            handler,
+            is_in_doubt: false,
+            conflicts: Conflicts::default(),
+        }
+    }
+}
+
+/// Follows an attempt in a span, and logs how it ended.
+async fn tell<DB: Backend>(
+    attempt: impl Future<Output = Result<Effect, Failure>>,
+    handler: Handler<DB>,
+    message: &Message,
+) -> Result<Effect, Failure> {
+    let metadata = &message.metadata;
+    let span = info_span!(
+        "handle",
+        consumer = handler.registration.consumer,
+        event_type = metadata.event_type,
+        message_id = %metadata.message_id,
+        correlation_id = metadata.correlation_id,
+        traceparent = metadata.traceparent,
+    );
+    let result = attempt.instrument(span.clone()).await;
+    let _entered = span.enter();
+    match &result {
+        Ok(effect) => debug!(?effect, "message settled"),
+        Err(failure) if failure.is_version_conflict => {
+            debug!(reason = failure.reason, "version conflict");
+        }
+        Err(failure) => warn!(reason = failure.reason, "attempt failed"),
+    }
+    result
 }
 
 /// A message's reason for degraded health, withdrawn when the message is done or given back.

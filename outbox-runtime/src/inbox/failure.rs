@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::error::Error as StdError;
 
+use crate::domain::Metadata;
 use crate::handler::{Classify, FailureKind, HandlerError};
 use crate::store::Error;
 
@@ -45,6 +46,16 @@ impl Failure {
         }
     }
 
+    /// No handler here takes a parked message.
+    pub(super) fn without_handler(metadata: &Metadata) -> Self {
+        Self {
+            kind: FailureKind::Permanent,
+            is_version_conflict: false,
+            is_in_doubt: false,
+            reason: unreadable(metadata),
+        }
+    }
+
     pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let message = panic
             .downcast_ref::<&str>()
@@ -58,6 +69,14 @@ impl Failure {
             reason: format!("the handler panicked: {message}"),
         }
     }
+}
+
+/// Why a message of a version that nobody reads is set aside.
+pub(super) fn unreadable(metadata: &Metadata) -> String {
+    format!(
+        "no handler of the consumer takes {} v{}; deploy one and requeue the message",
+        metadata.event_type, metadata.schema_version
+    )
 }
 
 /// The error and its causes on one line, without those that the text holds already.

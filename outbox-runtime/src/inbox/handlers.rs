@@ -94,6 +94,27 @@ impl<DB: Backend> Handlers<DB> {
         self.by_event.keys().copied()
     }
 
+    /// The names of the consumers, and the empty one of events that no handler takes.
+    pub(super) fn consumers_and_nobody(&self) -> Vec<&'static str> {
+        let handlers = self.by_event.values().flatten();
+        let mut consumers: BTreeSet<_> = handlers
+            .map(|handler| handler.registration.consumer)
+            .collect();
+        consumers.insert("");
+        consumers.into_iter().collect()
+    }
+
+    /// The consumer's handler for the message.
+    pub(super) fn of(&self, consumer: &str, metadata: &Metadata) -> Option<Handler<DB>> {
+        let all = self.by_event.get(metadata.event_type.as_str())?;
+        all.iter()
+            .find(|handler| {
+                handler.registration.consumer == consumer
+                    && handler.registration.takes(metadata.schema_version)
+            })
+            .copied()
+    }
+
     /// Who takes the message; `None` when nobody takes its event.
     pub(super) fn takers(&self, metadata: &Metadata) -> Option<Takers<DB>> {
         let all = self.by_event.get(metadata.event_type.as_str())?;

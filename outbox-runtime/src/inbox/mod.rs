@@ -1,5 +1,6 @@
 //! The inbox: every message has its effect once, however often it is delivered.
 
+mod conflicts;
 mod consumer;
 mod counters;
 mod crew;
@@ -8,7 +9,7 @@ mod failure;
 mod handlers;
 mod lanes;
 mod options;
-mod retries;
+mod parking;
 mod transact;
 
 pub use consumer::{Consumer, ConsumerError};

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
+use crate::retry::RetryPolicy;
 
 /// What happens to a message that no handler wants.
 ///
@@ -12,18 +14,19 @@ pub enum OnUnhandled {
     /// Acknowledge it, count it, and log it once for each event type.
     #[default]
     Ignore,
-    /// Hold it, and everything behind it in its aggregate, and degrade the health.
-    Fail,
+    /// Park it as a dead letter of no consumer, which degrades the health. Once a program with a
+    /// handler is deployed an operator can requeue it.
+    Park,
 }
 
 /// What happens to a message of a version that a consumer's handlers do not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnUnreadable {
-    /// Hold it, and everything behind it in its aggregate, and degrade the health, until a program
-    /// that reads it takes over.
+    /// Park it as a dead letter, which degrades the health. Once a program that reads it is deployed
+    /// an operator can requeue it.
     #[default]
-    Hold,
+    Park,
     /// Acknowledge it, count it, and log a warning.
     Discard,
 }
@@ -37,19 +40,25 @@ pub struct ConsumerOptions {
     concurrency: Option<usize>,
     pub(super) prefetch: usize,
     pub(super) backoff: Backoff,
+    retry: RetryPolicy,
+    retry_of: BTreeMap<String, RetryPolicy>,
+    pub(super) poll_interval: Duration,
     pub(super) on_unhandled: OnUnhandled,
     pub(super) on_unreadable: OnUnreadable,
     pub(super) shutdown_deadline: Duration,
 }
 
 impl ConsumerOptions {
-    /// 16 messages at a time (fewer with a small pool), 256 taken in advance, retries after 100 ms
-    /// doubling to 30 s.
+    /// 16 messages at a time (fewer with a small pool), 256 taken in advance, retries for a day,
+    /// after 100 ms doubling to 30 s.
     pub fn new() -> Self {
         Self {
             concurrency: None,
             prefetch: 256,
             backoff: Backoff::default(),
+            retry: RetryPolicy::new(),
+            retry_of: BTreeMap::new(),
+            poll_interval: Duration::from_secs(5),
             on_unhandled: OnUnhandled::default(),
             on_unreadable: OnUnreadable::default(),
             shutdown_deadline: Duration::from_secs(30),
@@ -69,17 +78,40 @@ impl ConsumerOptions {
 
     /// Sets how many messages may be taken from the broker and not yet done, at least 1.
     ///
-    /// A message that is being retried keeps its place, and so do those behind it in its aggregate.
+    /// A message that is parked is done: it keeps no place.
     #[must_use]
     pub fn prefetch(mut self, messages: usize) -> Self {
         self.prefetch = messages.max(1);
         self
     }
 
-    /// Sets how long to wait before a failed message, or a broker that is down, is tried again.
+    /// Sets how long to wait before a failed message, or a broker or database that is down, is tried
+    /// again. A retry policy may have its own.
     #[must_use]
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// Sets how often a failed message is tried again, and what follows.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Sets the retry policy of one consumer.
+    #[must_use]
+    pub fn retry_of(mut self, consumer: impl Into<String>, policy: RetryPolicy) -> Self {
+        self.retry_of.insert(consumer.into(), policy);
+        self
+    }
+
+    /// Sets how often parked messages are looked at when nothing wakes the consumer (5 s unless
+    /// told): that is how it finds what an operator requeued.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval;
         self
     }
 
@@ -107,6 +139,11 @@ impl ConsumerOptions {
 }
 
 impl ConsumerOptions {
+    /// The retry policy of a consumer.
+    pub(super) fn policy(&self, consumer: &str) -> RetryPolicy {
+        self.retry_of.get(consumer).copied().unwrap_or(self.retry)
+    }
+
     /// How many messages are handled at a time, with a pool of so many connections.
     pub(super) fn concurrency_with(&self, connections: u32) -> usize {
         self.concurrency.unwrap_or_else(|| {

@@ -1,3 +1,4 @@
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -5,17 +6,18 @@ use futures_util::FutureExt;
 
 use super::failure::Failure;
 use super::handlers::Handler;
+use super::parking::waiting;
 use crate::domain::{Message, MessageContext};
 use crate::handler::{HandlerCall, States};
-use crate::store::{Backend, Claim};
-use crate::unit_of_work::Outbox;
+use crate::store::{Backend, Claim, Claimed, Error, Parked, TakenOut};
+use crate::unit_of_work::{Outbox, WriteTransaction};
 
 /// Gives a message its effect for one consumer: inbox row, state change and events in one
 /// transaction.
 pub(super) struct Transactor<DB: Backend> {
     outbox: Outbox<DB>,
     states: Arc<States>,
-    claim_sql: String,
+    queries: Arc<DB::InboxQueries>,
 }
 
 /// How an attempt ended well.
@@ -25,48 +27,106 @@ pub(super) enum Effect {
     Committed,
     /// It was there already.
     Duplicate,
+    /// The message waits behind a parked one of its lane.
+    Parked,
+}
+
+/// A parked message that was taken out, and the transaction that did it.
+pub(super) struct Taken<DB: Backend> {
+    pub(super) transaction: WriteTransaction<DB>,
+    pub(super) parked: TakenOut,
 }
 
 impl<DB: Backend> Transactor<DB> {
-    pub(super) fn new(outbox: Outbox<DB>, states: Arc<States>) -> Self {
+    pub(super) const fn new(
+        outbox: Outbox<DB>,
+        states: Arc<States>,
+        queries: Arc<DB::InboxQueries>,
+    ) -> Self {
         Self {
-            claim_sql: DB::claim_sql(outbox.names()),
             outbox,
             states,
+            queries,
         }
     }
 
-    /// Makes one attempt. Whatever goes wrong, a panic included, leaves nothing behind.
+    /// Makes an attempt with a message that came from the broker. Whatever goes wrong, a panic
+    /// included, leaves nothing behind.
     pub(super) async fn attempt(
         &self,
         handler: Handler<DB>,
         message: &Message,
     ) -> Result<Effect, Failure> {
-        // Nothing that the panic left half done is used again: the unit of work is dropped, and
-        // what the states share between their clones is the user's.
-        AssertUnwindSafe(self.transact(handler, message))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
+        catching_panics(async {
+            let transaction = self.outbox.begin_write().await;
+            let transaction = transaction.map_err(|error| Failure::of_store(&error))?;
+            let lane = message.metadata.lane();
+            self.transact(transaction, handler, message, Some(&lane))
+                .await
+        })
+        .await
     }
 
-    async fn transact(&self, handler: Handler<DB>, message: &Message) -> Result<Effect, Failure> {
+    /// Takes out a parked message that is due; `None` if another instance has it.
+    pub(super) async fn take_out(&self, id: i64) -> Result<Option<Taken<DB>>, Error> {
+        let mut transaction = self.outbox.begin_write().await?;
+        match DB::take_out(transaction.connection(), &self.queries, id).await? {
+            Some(parked) => Ok(Some(Taken {
+                transaction,
+                parked,
+            })),
+            None => transaction.rollback().await.map(|()| None),
+        }
+    }
+
+    /// Makes an attempt with a message that the transaction has taken out of the parked ones.
+    pub(super) async fn attempt_parked(
+        &self,
+        transaction: WriteTransaction<DB>,
+        handler: Handler<DB>,
+        message: &Message,
+    ) -> Result<Effect, Failure> {
+        catching_panics(self.transact(transaction, handler, message, None)).await
+    }
+
+    async fn transact(
+        &self,
+        mut transaction: WriteTransaction<DB>,
+        handler: Handler<DB>,
+        message: &Message,
+        lane: Option<&str>,
+    ) -> Result<Effect, Failure> {
         let idempotency_key =
             (handler.registration.key)(message).map_err(|error| Failure::of_handler(&error))?;
         let claim = Claim {
             consumer: handler.registration.consumer,
             idempotency_key: &idempotency_key,
+            lane,
             metadata: &message.metadata,
         };
         let store = |error| Failure::of_store(&error);
-        let mut transaction = self.outbox.begin_write().await.map_err(store)?;
         let connection = transaction.connection();
-        let is_first = DB::claim(connection, &self.claim_sql, claim)
+        match DB::claim(connection, &self.queries, claim)
             .await
-            .map_err(store)?;
-        if !is_first {
-            transaction.rollback().await.map_err(store)?;
-            return Ok(Effect::Duplicate);
+            .map_err(store)?
+        {
+            Claimed::First => {}
+            Claimed::Duplicate => {
+                // A parked message whose effect is there already is parked no longer.
+                transaction.commit().await.map_err(store)?;
+                return Ok(Effect::Duplicate);
+            }
+            Claimed::Held => {
+                let behind = waiting(&handler, Some(&idempotency_key), message);
+                let parked = DB::set_aside(connection, &self.queries, behind)
+                    .await
+                    .map_err(store)?;
+                transaction.commit().await.map_err(store)?;
+                return Ok(match parked {
+                    Parked::Now => Effect::Parked,
+                    Parked::Before | Parked::Handled => Effect::Duplicate,
+                });
+            }
         }
         // Made from the message each time, so every attempt's events carry the same trace.
         let context = MessageContext::caused_by(&message.metadata);
@@ -85,4 +145,15 @@ impl<DB: Backend> Transactor<DB> {
             .map_err(|error| Failure::of_commit(&error))?;
         Ok(Effect::Committed)
     }
+}
+
+/// Nothing that a panic left half done is used again: the unit of work is dropped, and what the
+/// states share between their clones is the user's.
+async fn catching_panics(
+    attempt: impl Future<Output = Result<Effect, Failure>>,
+) -> Result<Effect, Failure> {
+    AssertUnwindSafe(attempt)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(Failure::of_panic(&*panic)))
 }

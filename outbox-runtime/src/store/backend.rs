@@ -6,7 +6,7 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
-    AdminStore, InboxStore, MigrationStore, Names, ParkingStore, RelayStore, RetentionStore,
+    AdminStore, InboxParkingStore, MigrationStore, Names, ParkingStore, RelayStore, RetentionStore,
     RowLock, ScheduleStore, TableMapping, WriteStore,
 };
 
@@ -22,7 +22,7 @@ pub trait Backend:
     Values
     + WriteStore
     + MigrationStore
-    + InboxStore
+    + InboxParkingStore
     + RelayStore
     + ParkingStore
     + ScheduleStore

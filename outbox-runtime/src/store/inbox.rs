@@ -12,17 +12,35 @@ pub struct Claim<'a> {
     pub consumer: &'a str,
     /// The consumer's key for the message.
     pub idempotency_key: &'a str,
+    /// The lane in which the message must not pass one that is parked; `None` for a message that
+    /// comes out of the parked ones itself.
+    pub lane: Option<&'a str>,
     /// Where the message came from.
     pub metadata: &'a Metadata,
 }
 
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claimed {
+    /// The message is the transaction's to handle.
+    First,
+    /// It is claimed already.
+    Duplicate,
+    /// An earlier message of its lane is parked. Nothing was written.
+    Held,
+}
+
 /// Remembers which messages a consumer has handled.
 pub trait InboxStore: Database {
-    /// The statement of [`claim`](Self::claim), with the names filled in.
+    /// The inbox's SQL with the names of one outbox filled in.
     #[doc(hidden)]
-    fn claim_sql(names: &Names) -> String;
+    type InboxQueries: Send + Sync + 'static;
 
-    /// Claims the message for the transaction of `connection`; `false` if it is claimed already.
+    /// Fills in the names.
+    #[doc(hidden)]
+    fn inbox_queries(names: &Names) -> Self::InboxQueries;
+
+    /// Claims the message for the transaction of `connection`.
     ///
     /// The row counts once the transaction has committed, together with the handler's effect. A
     /// claim by another transaction that is still open is waited for. A claim that exists leaves
@@ -30,7 +48,7 @@ pub trait InboxStore: Database {
     #[doc(hidden)]
     fn claim(
         connection: &mut Self::Connection,
-        sql: &str,
+        queries: &Self::InboxQueries,
         claim: Claim<'_>,
-    ) -> impl Future<Output = Result<bool, Error>> + Send;
+    ) -> impl Future<Output = Result<Claimed, Error>> + Send;
 }

@@ -4,6 +4,7 @@ mod admin;
 mod backend;
 mod error;
 mod inbox;
+mod inbox_parking;
 mod mapping;
 mod migration;
 mod parking;
@@ -27,7 +28,10 @@ pub use admin::AdminStore;
 pub use backend::{Backend, Values};
 pub(crate) use error::is_serialization_failure;
 pub use error::{ConflictMark, Error};
-pub use inbox::{Claim, InboxStore};
+pub use inbox::{Claim, Claimed, InboxStore};
+pub use inbox_parking::{
+    FailedAgain, InboxParkingStore, Parked, ParkedHead, ParkedState, TakenOut, ToSetAside, Trouble,
+};
 pub(crate) use mapping::quote;
 pub use mapping::{TableMapping, ValueObject, ValueObjectRow};
 pub use migration::Migration;

@@ -1,5 +1,5 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 20] = [
+const OBJECTS: [&str; 25] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
@@ -20,10 +20,15 @@ const OBJECTS: [&str; 20] = [
     "inbox_message_archive",
     "inbox_message_processed_at",
     "inbox_message",
+    "inbox_parked",
+    "inbox_parked_lane",
+    "inbox_parked_passed",
+    "inbox_parked_attempt",
+    "inbox_parked_attempt_parked",
 ];
 
 /// Objects that live in their table's schema and can't be named with one when they are made.
-const INDEXES: [&str; 7] = [
+const INDEXES: [&str; 10] = [
     "inbox_message_processed_at",
     "outbox_message_business_key",
     "outbox_parked_lane",
@@ -31,6 +36,9 @@ const INDEXES: [&str; 7] = [
     "outbox_parked_attempt_of",
     "outbox_scheduled_business_key",
     "outbox_scheduled_due",
+    "inbox_parked_lane",
+    "inbox_parked_passed",
+    "inbox_parked_attempt_parked",
 ];
 
 /// The longest prefix, so that the longest name stays within PostgreSQL's 63 bytes.

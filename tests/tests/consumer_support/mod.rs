@@ -185,6 +185,12 @@ impl<DB: Backend> Running<DB> {
         }
     }
 
+    /// Waits until so many messages have had their effect.
+    pub async fn wait_for_handled(&self, count: u64) {
+        eventually(|| self.consumer.counts().handled >= count).await;
+        assert_eq!(self.consumer.counts().handled, count);
+    }
+
     pub async fn stop(self) -> Result<(), ConsumerError> {
         self.stop.cancel();
         self.task.await.unwrap()
@@ -194,7 +200,9 @@ impl<DB: Backend> Running<DB> {
 /// Quick retries, so that tests need not wait.
 pub fn options() -> ConsumerOptions {
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-    ConsumerOptions::new().backoff(backoff)
+    ConsumerOptions::new()
+        .backoff(backoff)
+        .poll_interval(Duration::from_millis(50))
 }
 
 /// A consumer of the named handlers.
@@ -232,6 +240,25 @@ pub async fn balance<DB: TestDatabase>(fixture: &Fixture<DB>, id: &str) -> i64 {
 
 pub async fn inbox<DB: TestDatabase>(fixture: &Fixture<DB>) -> i64 {
     fixture.number("SELECT count(*) FROM inbox_message").await
+}
+
+pub async fn parked<DB: TestDatabase>(fixture: &Fixture<DB>) -> i64 {
+    fixture.number("SELECT count(*) FROM inbox_parked").await
+}
+
+/// What an operator's tool does to have a dead letter tried again.
+pub async fn requeue<DB: TestDatabase>(fixture: &Fixture<DB>, which: &str) {
+    let now = if DB::NAME == "SQLite" {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    } else {
+        "clock_timestamp()"
+    };
+    fixture
+        .run_sql(&format!(
+            "UPDATE inbox_parked SET state = 'failing', attempts = 0, failing_since = NULL, \
+             next_attempt_at = {now} WHERE state = 'dead' AND {which}"
+        ))
+        .await;
 }
 
 pub fn paid(id: &str, cents: i64) -> Paid {

@@ -7,6 +7,7 @@ use outbox_runtime::backoff::Backoff;
 use outbox_runtime::handler::States;
 use outbox_runtime::inbox::{Consumer, ConsumerOptions};
 use outbox_runtime::prelude::*;
+use outbox_runtime::retry::RetryPolicy;
 use outbox_tests::{Answer, Fixture, Postman, TestDatabase, message, on_both_databases};
 use serde::{Deserialize, Serialize, Serializer};
 use tokio_util::sync::CancellationToken;
@@ -75,7 +76,13 @@ async fn in_a_handler_they_cost_an_attempt_and_the_worker_lives_on<DB: TestDatab
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
     let consumer = Consumer::new(fixture.outbox.clone(), postman.clone())
         .with_states(states)
-        .with_options(ConsumerOptions::new().concurrency(1).backoff(backoff))
+        .with_options(
+            ConsumerOptions::new()
+                .concurrency(1)
+                .backoff(backoff)
+                // An event that can't be written is a permanent failure.
+                .retry(RetryPolicy::new().permanent_attempts(3)),
+        )
         .select_consumers(|name| name == "moody.poke");
     let stop = CancellationToken::new();
     let running = tokio::spawn({
@@ -89,6 +96,9 @@ async fn in_a_handler_they_cost_an_attempt_and_the_worker_lives_on<DB: TestDatab
         let poked = message(&Poked { times }, "a", i64::from(times));
         let answer = postman.deliver(&poked).await.unwrap();
         assert_eq!(answer, Answer::Acknowledged);
+    }
+    while fixture.events().await < 4 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     stop.cancel();
     let counts = running.await.unwrap();

@@ -3,9 +3,14 @@ use sqlx::{AssertSqlSafe, Executor, Pool, Postgres};
 use crate::store::{Error, Migration, MigrationStore, Names};
 
 /// Number, name and SQL of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "outbox", include_str!("migrations/0001_outbox.sql")),
     (2, "parking", include_str!("migrations/0002_parking.sql")),
+    (
+        3,
+        "inbox_parking",
+        include_str!("migrations/0003_inbox_parking.sql"),
+    ),
     (
         4,
         "scheduled",

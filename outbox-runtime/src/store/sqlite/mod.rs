@@ -3,6 +3,7 @@
 mod admin;
 mod backend;
 mod inbox;
+mod inbox_parking;
 mod migrations;
 mod parking;
 mod relay;

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM inbox_message WHERE consumer = $1 AND idempotency_key = $2)

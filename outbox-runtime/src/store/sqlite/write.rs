@@ -7,8 +7,8 @@ use sqlx::{Arguments, AssertSqlSafe};
 
 use super::Queries;
 use crate::store::{
-    Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch,
-    WriteStore, key_taken, quote,
+    Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, WriteBatch, WriteStore,
+    key_taken, quote,
 };
 
 /// Columns of an event.

@@ -24,7 +24,13 @@ pub mod __private;
 pub mod app;
 pub mod backoff;
 pub mod broker;
+mod clock;
 pub mod domain;
+#[cfg(feature = "fault-points")]
+pub mod fault;
+#[cfg(not(feature = "fault-points"))]
+#[allow(unreachable_pub, reason = "with its feature it is public")]
+mod fault;
 pub mod handler;
 pub mod health;
 pub mod inbox;
@@ -37,6 +43,7 @@ pub mod store;
 mod unit_of_work;
 
 pub use app::{App, AppError};
+pub use clock::Clock;
 pub use domain::{
     Aggregate, AggregateRef, AggregateRoot, ContextError, DecodeError, DomainEvent, EncodeError,
     Envelope, KeyWriter, Message, MessageContext, MessageId, Metadata, Raises,

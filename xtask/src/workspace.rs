@@ -13,6 +13,8 @@ use crate::process;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target: PathBuf,
     /// Where tools are installed that only this workspace uses.
     pub(crate) tools: PathBuf,
     pub(crate) packages: Vec<Package>,
@@ -49,6 +51,7 @@ impl Workspace {
             .context("cargo metadata lists no packages")?;
         Ok(Self {
             root: root.to_owned(),
+            target: target.into(),
             tools: Path::new(target).join("tools"),
             packages: packages.iter().filter_map(package).collect(),
         })

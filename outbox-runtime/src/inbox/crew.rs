@@ -12,6 +12,7 @@ use super::failure::with_causes;
 use super::lanes::{Job, Lanes, OpenLane, Taken};
 use super::parking::retry_parked;
 use crate::broker::{Acknowledge, Delivery};
+use crate::fault::{self, Point};
 use crate::store::Backend;
 
 /// How long tasks that were cancelled get to notice it.
@@ -111,6 +112,9 @@ async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane
 
 async fn acknowledge(answers: Vec<Box<dyn Acknowledge>>) {
     for answer in answers {
+        if fault::at(Point::BeforeAck).await.is_err() {
+            continue;
+        }
         if let Err(error) = answer.ack().await {
             warn!(
                 reason = with_causes(&error),

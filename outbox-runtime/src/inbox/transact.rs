@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::handlers::Handler;
 use super::parking::waiting;
 use crate::domain::{Message, MessageContext};
+use crate::fault::{self, Point};
 use crate::handler::{HandlerCall, States};
 use crate::store::{Backend, Claim, Claimed, Error, Parked, TakenOut};
 use crate::unit_of_work::{Outbox, WriteTransaction};
@@ -128,6 +129,8 @@ impl<DB: Backend> Transactor<DB> {
                 });
             }
         }
+        let passed = fault::at(Point::BeforeHandle).await;
+        passed.map_err(|fault| store(Error::database("handling a message")(fault.into())))?;
         // Made from the message each time, so every attempt's events carry the same trace.
         let context = MessageContext::caused_by(&message.metadata);
         let mut unit_of_work = self.outbox.begin_within(transaction, context);

@@ -3,6 +3,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::engine::Engine;
+use crate::fault::{self, Point};
 use crate::store::{Backend, Error};
 
 /// How long published messages may wait to be written down: what a crash repeats.
@@ -66,6 +67,8 @@ impl<DB: Backend> Engine<DB> {
     /// Stores the positions that moved. A position that the database does not take shows that the
     /// shard belongs to another relay.
     pub(super) async fn advance(&mut self, of_all: bool) -> Result<(), Error> {
+        let passed = fault::at(Point::BeforeSettle).await;
+        passed.map_err(|fault| Error::database("storing positions of the relay")(fault.into()))?;
         let positions = self
             .shards
             .positions(of_all, |shard| self.scans.settled(shard));

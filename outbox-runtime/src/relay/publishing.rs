@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use super::lanes::Taken;
 use crate::broker::{PublishError, Publisher};
 use crate::domain::{KeyWriter, Message, Metadata, Shard};
+use crate::fault::{self, Point};
 use crate::store::Unreadable;
 
 /// What messages are ordered by.
@@ -173,7 +174,7 @@ async fn call(
     messages: &[Message],
     limit: Limit,
 ) -> Vec<Result<(), PublishError>> {
-    let call = AssertUnwindSafe(async { publisher.publish(messages).await }).catch_unwind();
+    let call = AssertUnwindSafe(hand_over(publisher, messages)).catch_unwind();
     let outcome = tokio::select! {
         biased;
         outcome = call => Some(outcome),
@@ -200,6 +201,24 @@ async fn call(
         .iter()
         .map(|_| Err(PublishError::transient(failure.clone())))
         .collect()
+}
+
+async fn hand_over(
+    publisher: &dyn Publisher,
+    messages: &[Message],
+) -> Vec<Result<(), PublishError>> {
+    let all = |fault: &std::io::Error| {
+        let failed = |_| Err(PublishError::transient(fault.to_string()));
+        messages.iter().map(failed).collect()
+    };
+    if let Err(fault) = fault::at(Point::BeforePublish).await {
+        return all(&fault);
+    }
+    let results = publisher.publish(messages).await;
+    match fault::at(Point::AfterPublish).await {
+        Ok(()) => results,
+        Err(fault) => all(&fault),
+    }
 }
 
 fn sort_out(

@@ -49,10 +49,10 @@ impl<DB: Backend> Cleaner<DB> {
         retention.check()?;
         Ok(Self {
             queries: DB::retention_queries(outbox.names()),
+            instance: outbox.inner.clock.new_id(),
             outbox,
             retention,
             health: HealthHandle::new(),
-            instance: Uuid::now_v7(),
         })
     }
 

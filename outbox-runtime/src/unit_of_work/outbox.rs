@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::notices::Notices;
 use super::session::{Session, WriteTransaction};
 use super::work::UnitOfWork;
+use crate::clock::Clock;
 use crate::domain::MessageContext;
 use crate::store::{self, Backend, Error, Migration, Names, Wake};
 
@@ -40,6 +41,7 @@ pub(crate) struct Inner<DB: Backend> {
     pub(crate) pool: Pool<DB>,
     pub(crate) names: Names,
     pub(crate) queries: DB::Queries,
+    pub(crate) clock: Clock,
     pub(crate) wake: Wake,
     /// Tells the relays of this process that an event was scheduled.
     pub(crate) schedules: Wake,
@@ -58,6 +60,7 @@ pub struct OutboxBuilder<DB: Backend> {
     schema: Option<String>,
     prefix: String,
     notify: bool,
+    clock: Clock,
 }
 
 impl<DB: Backend> Outbox<DB> {
@@ -65,7 +68,13 @@ impl<DB: Backend> Outbox<DB> {
     ///
     /// The service's name is the `producer` of its events and the group under which it consumes.
     pub fn new(service: impl Into<String>, pool: Pool<DB>) -> Self {
-        Self::with_names(service.into(), pool, Names::default(), true)
+        Self::with_names(
+            service.into(),
+            pool,
+            Names::default(),
+            true,
+            Clock::system(),
+        )
     }
 
     /// An outbox to set up further.
@@ -76,14 +85,22 @@ impl<DB: Backend> Outbox<DB> {
             schema: None,
             prefix: String::new(),
             notify: true,
+            clock: Clock::system(),
         }
     }
 
-    fn with_names(service: String, pool: Pool<DB>, names: Names, notify: bool) -> Self {
+    fn with_names(
+        service: String,
+        pool: Pool<DB>,
+        names: Names,
+        notify: bool,
+        clock: Clock,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 service,
                 queries: DB::queries(&names),
+                clock,
                 pool,
                 names,
                 wake: Wake::default(),
@@ -268,6 +285,13 @@ impl<DB: Backend> OutboxBuilder<DB> {
         self
     }
 
+    /// Sets the process's wall clock, for tests: see [`Clock`] for the little that it is read for.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// The outbox.
     ///
     /// # Errors
@@ -283,6 +307,7 @@ impl<DB: Backend> OutboxBuilder<DB> {
             self.pool,
             names,
             self.notify,
+            self.clock,
         ))
     }
 }

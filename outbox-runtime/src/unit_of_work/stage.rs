@@ -1,7 +1,6 @@
 use std::collections::HashSet;
 
-use uuid::Uuid;
-
+use crate::clock::Clock;
 use crate::domain::{Aggregate, AnyEvent, MessageContext, MessageId, UnsavedEvents, shard_of};
 use crate::store::{
     Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, Stores,
@@ -17,6 +16,8 @@ const MOST_ARGUMENTS: usize = 30_000;
 /// What a unit of work has staged and not yet written.
 pub(crate) struct Stage<DB: Backend> {
     batch: WriteBatch<DB>,
+    /// Message ids begin with its time.
+    clock: Clock,
     /// Type and id of the rows in the batch.
     rows: HashSet<(&'static str, String)>,
     /// Aggregates that were handed out, and the events that they may have raised since.
@@ -24,7 +25,7 @@ pub(crate) struct Stage<DB: Backend> {
 }
 
 impl<DB: Backend> Stage<DB> {
-    pub(crate) fn new(service: &str, context: &MessageContext) -> Self {
+    pub(crate) fn new(service: &str, context: &MessageContext, clock: Clock) -> Self {
         let mut batch = WriteBatch::new();
         batch.shared = SharedColumns {
             producer: service.to_owned(),
@@ -36,6 +37,7 @@ impl<DB: Backend> Stage<DB> {
         };
         Self {
             batch,
+            clock,
             rows: HashSet::new(),
             watched: Vec::new(),
         }
@@ -151,7 +153,7 @@ impl<DB: Backend> Stage<DB> {
         event: &dyn AnyEvent,
         aggregate: Option<(&'static str, String, i64)>,
     ) -> Result<EventRow, Error> {
-        let message_id = MessageId::from_uuid(Uuid::now_v7());
+        let message_id = MessageId::from_uuid(self.clock.new_id());
         let owner = aggregate.as_ref().map(|(kind, id, _)| (*kind, id.as_str()));
         let row = EventRow {
             shard: shard_of(owner, message_id),

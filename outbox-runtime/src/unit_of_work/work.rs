@@ -4,6 +4,7 @@ use super::outbox::Outbox;
 use super::session::Session;
 use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
+use crate::fault::{self, Point};
 use crate::store::{Backend, Change, ConflictMark, Error, Stores};
 
 /// A business transaction: it loads aggregates, stages their changes and events, and commits all
@@ -70,7 +71,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         context: MessageContext,
     ) -> Self {
         Self {
-            stage: Stage::new(outbox.service(), &context),
+            stage: Stage::new(outbox.service(), &context, outbox.inner.clock.clone()),
             is_joined: matches!(session, Session::Joined(_)),
             lent: matches!(session, Session::Joined(_)),
             outbox,
@@ -203,6 +204,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         if !self.stage.is_empty() {
             let batch = self.stage.take();
             let connection = if DB::ONE_STATEMENT && !self.session.in_transaction() {
+                at(Point::BeforeCommit).await?;
                 self.session.reader(&self.outbox).await?
             } else {
                 self.session.writer(&self.outbox).await?
@@ -212,9 +214,11 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         if let Session::Transaction(transaction) =
             std::mem::replace(&mut self.session, Session::Idle)
         {
+            at(Point::BeforeCommit).await?;
             transaction.commit().await?;
         }
         if !self.is_joined {
+            at(Point::AfterCommit).await?;
             if raised {
                 self.outbox.wake_for_events();
             }
@@ -353,6 +357,12 @@ impl<DB: Backend> fmt::Debug for UnitOfWork<'_, DB> {
             .field("events", &self.stage.events())
             .finish_non_exhaustive()
     }
+}
+
+/// To the caller, a failure here is one of the database.
+async fn at(point: Point) -> Result<(), Error> {
+    let passed = fault::at(point).await.map_err(sqlx::Error::from);
+    passed.map_err(Error::database("committing"))
 }
 
 fn require_stored<A: Aggregate>(aggregate: &A) -> Result<(), Error> {

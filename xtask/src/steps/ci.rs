@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{outcome_of, test};
+use super::{fault_points, outcome_of, test};
 use crate::cli::TestOptions;
 use crate::report::Report;
 use crate::tools::CARGO_DENY;
@@ -55,6 +55,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
             outcome_of(cargo.args(DENY_WARNINGS))
         })?;
     }
+    fault_points::step(workspace, &mut report)?;
     let options = TestOptions {
         require_all: true,
         no_install: false,
@@ -100,6 +101,7 @@ mod tests {
         let workspace = Workspace {
             root: "root".into(),
             tools: "tools".into(),
+            target: "target".into(),
             packages: vec![
                 package("library", true, &["default", "extra"]),
                 package("tests", false, &["other"]),

@@ -45,6 +45,7 @@ mod tests {
                 "3: `now_utc` in the domain, which has no clock",
             ]
         );
-        assert_eq!(breaches("outbox-runtime/src/relay/a.rs", text), [""; 0]);
+        let elsewhere = breaches("outbox-runtime/src/relay/a.rs", text);
+        assert!(elsewhere.iter().all(|breach| !breach.contains("domain")));
     }
 }

@@ -10,25 +10,28 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 14] = [
+const LAYERS: [(&str, &str); 16] = [
     ("domain", ""),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
+    // What tests get hold of, wherever it is.
+    ("clock", ""),
+    ("fault", ""),
     ("store", "domain"),
     ("broker", "domain"),
     ("backoff", "domain"),
     ("retry", "domain backoff"),
     ("health", "domain"),
-    ("unit_of_work", "domain store"),
+    ("unit_of_work", "domain clock fault store"),
     ("handler", "domain problem store unit_of_work"),
-    ("retention", "domain store health unit_of_work"),
+    ("retention", "domain clock store health unit_of_work"),
     (
         "relay",
-        "domain problem store broker backoff retry health unit_of_work",
+        "domain clock fault problem store broker backoff retry health unit_of_work",
     ),
     (
         "inbox",
-        "domain problem store broker backoff retry health unit_of_work handler",
+        "domain clock fault problem store broker backoff retry health unit_of_work handler",
     ),
     // The backends, each in a folder of its own: they know their port alone.
     ("store/*", "domain store"),

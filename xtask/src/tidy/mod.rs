@@ -4,6 +4,7 @@
 //! enough to keep honest authors honest, and quick.
 
 mod backends;
+mod clock;
 mod domain;
 mod layers;
 mod length;
@@ -88,6 +89,7 @@ fn check_text(file: &str, text: &str) -> Vec<Breach> {
         breaches.extend(length::check(&source));
         breaches.extend(layers::check(&source));
         breaches.extend(domain::check(&source));
+        breaches.extend(clock::check(&source));
         breaches.extend(sql::check(&source));
         breaches.extend(backends::check(&source));
         breaches.extend(macros::check(&source));

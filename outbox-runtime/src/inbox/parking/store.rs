@@ -5,6 +5,7 @@ use sqlx::pool::PoolConnection;
 use tokio::sync::Notify;
 
 use crate::domain::Message;
+use crate::fault::{self, Point};
 use crate::handler::FailureKind;
 use crate::inbox::counters::Counters;
 use crate::inbox::failure::{Failure, unreadable};
@@ -132,6 +133,8 @@ impl<DB: Backend> Parking<DB> {
     }
 
     async fn park(&self, to_set_aside: ToSetAside<'_>) -> Result<Parked, Error> {
+        let passed = fault::at(Point::BeforePark).await;
+        passed.map_err(|fault| Error::database("parking a message")(fault.into()))?;
         let mut transaction = self.outbox.begin_write().await?;
         let parked = DB::set_aside(transaction.connection(), &self.queries, to_set_aside).await?;
         transaction.commit().await?;

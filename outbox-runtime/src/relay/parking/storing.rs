@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::fault::{self, Point};
 use crate::relay::engine::Engine;
 use crate::relay::publishing::{Item, Key};
 use crate::store::{
@@ -36,6 +37,8 @@ impl<DB: Backend> Engine<DB> {
         if self.parked.is_stored() {
             return Ok(());
         }
+        let passed = fault::at(Point::BeforePark).await;
+        passed.map_err(|fault| Error::database("parking messages")(fault.into()))?;
         let (owned, empty) = self
             .in_time("parking messages", self.write_parked())
             .await?;

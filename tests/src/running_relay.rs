@@ -1,10 +1,11 @@
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outbox_runtime::Backend;
 use outbox_runtime::Outbox;
 use outbox_runtime::health::HealthHandle;
 use outbox_runtime::relay::{Relay, RelayOptions};
+use outbox_runtime::store::Backlog;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -16,6 +17,7 @@ pub struct RunningRelay {
     stop: Arc<Notify>,
     /// The relay's health.
     pub health: HealthHandle,
+    backlog: Box<dyn Fn() -> Option<Backlog> + Send + Sync>,
 }
 
 impl RunningRelay {
@@ -33,11 +35,34 @@ impl RunningRelay {
         let relay = Relay::new(outbox.clone(), publisher.clone())
             .with_options(options)
             .unwrap();
+        let relay = Arc::new(relay);
         let health = relay.health();
+        let watched = Arc::clone(&relay);
         let stop = Arc::new(Notify::new());
         let stopped = Arc::clone(&stop);
         let task = tokio::spawn(async move { relay.run_until(stopped.notified()).await });
-        Self { task, stop, health }
+        Self {
+            task,
+            stop,
+            health,
+            backlog: Box::new(move || watched.backlog()),
+        }
+    }
+
+    /// Waits until the relay's latest look at its backlog is as `wanted` says.
+    ///
+    /// # Panics
+    /// After a minute.
+    pub async fn backlog(&self, wanted: impl Fn(&Backlog) -> bool) -> Backlog {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let latest = (self.backlog)();
+            if let Some(backlog) = latest.filter(|backlog| wanted(backlog)) {
+                return backlog;
+            }
+            assert!(Instant::now() < deadline, "{latest:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Stops it in good order.

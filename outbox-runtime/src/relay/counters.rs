@@ -1,6 +1,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::watch;
+
+use crate::store::Backlog;
+
 /// What a relay has done since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,12 +18,13 @@ pub struct RelayCounts {
     pub dead: u64,
 }
 
-/// Counts for [`RelayCounts`]; clones count together.
+/// Counts for [`RelayCounts`], and the latest figures; clones count together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counters {
     published: Arc<AtomicU64>,
     parked: Arc<AtomicU64>,
     dead: Arc<AtomicU64>,
+    backlog: Arc<watch::Sender<Option<Backlog>>>,
 }
 
 impl Counters {
@@ -41,5 +46,13 @@ impl Counters {
 
     pub(super) fn dead(&self, messages: usize) {
         self.dead.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn backlog(&self, backlog: Backlog) {
+        self.backlog.send_replace(Some(backlog));
+    }
+
+    pub(super) fn latest_backlog(&self) -> Option<Backlog> {
+        *self.backlog.borrow()
     }
 }

@@ -30,6 +30,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) outbox: Outbox<DB>,
     pub(super) queries: Arc<<DB as crate::store::RelayStore>::RelayQueries>,
     pub(super) parking_queries: <DB as crate::store::ParkingStore>::ParkingQueries,
+    pub(super) backlog_queries: <DB as crate::store::BacklogStore>::BacklogQueries,
     pub(super) publisher: Arc<dyn Publisher>,
     pub(super) options: RelayOptions,
     pub(super) health: HealthHandle,
@@ -53,6 +54,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) storing: Chore,
     pub(super) parking: Chore,
     pub(super) scheduling: Chore,
+    pub(super) sampling: Chore,
     pub(super) poll_pause: Duration,
     /// Whether a gap was closed that may have held back positions.
     pub(super) gap_closed: bool,
@@ -79,12 +81,17 @@ impl<DB: Backend> Engine<DB> {
             commits: outbox.inner.wake.listen(),
             notices: notices.listen(),
             parking_queries: DB::parking_queries(outbox.names()),
+            backlog_queries: DB::backlog_queries(outbox.names()),
             schedules: outbox.inner.schedules.listen(),
             instance: outbox.inner.clock.new_id(),
             outbox,
             queries,
             publisher,
             poll_pause: options.poll_min,
+            sampling: Chore::new(
+                "the relay can't look at its backlog",
+                now + options.backlog_interval,
+            ),
             options,
             health,
             counters,
@@ -162,11 +169,15 @@ impl<DB: Backend> Engine<DB> {
         if self.storing.is_due() && self.has_positions_to_store() {
             self.store_positions().await;
         }
+        if self.sampling.is_due() {
+            self.look_at_backlog().await;
+        }
     }
 
     /// Waits for the next thing to do.
     async fn wait(&mut self) {
         let mut next = self.leasing.due().min(self.scheduling.due());
+        next = next.min(self.sampling.due());
         if self.has_room() {
             next = next.min(self.reading.due());
         }

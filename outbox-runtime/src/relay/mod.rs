@@ -70,6 +70,7 @@
 //! as nothing is parked, that is the only statement that parking costs; while something is, there is
 //! one more query a second at most, and one whenever a retry is due.
 
+mod backlog;
 mod chore;
 mod counters;
 mod dispatching;
@@ -100,7 +101,7 @@ use self::engine::Engine;
 use crate::backoff::Backoff;
 use crate::broker::Publisher;
 use crate::health::HealthHandle;
-use crate::store::{Backend, Wake};
+use crate::store::{Backend, Backlog, Wake};
 use crate::unit_of_work::Outbox;
 
 pub use counters::RelayCounts;
@@ -171,6 +172,12 @@ impl<DB: Backend> Relay<DB> {
     /// What it has done so far.
     pub fn counts(&self) -> RelayCounts {
         self.counters.counts()
+    }
+
+    /// What waited in the log when the relay last looked, which it does once in
+    /// [`backlog_interval`](RelayOptions::backlog_interval); `None` before the first look.
+    pub fn backlog(&self) -> Option<Backlog> {
+        self.counters.latest_backlog()
     }
 
     /// Relays until `shutdown` is ready, then stops within the options' deadline.

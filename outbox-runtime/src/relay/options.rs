@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::backlog::Ceiling;
 use crate::backoff::Backoff;
 use crate::retry::RetryPolicy;
 
@@ -29,6 +30,8 @@ pub struct RelayOptions {
     pub(super) publish_timeout: Duration,
     pub(super) shutdown_deadline: Duration,
     pub(super) backoff: Backoff,
+    pub(super) backlog_ceiling: Ceiling,
+    pub(super) backlog_interval: Duration,
     retry: RetryPolicy,
     retry_by_event: HashMap<String, RetryPolicy>,
 }
@@ -45,6 +48,11 @@ impl Default for RelayOptions {
             publish_timeout: Duration::from_secs(10),
             shutdown_deadline: Duration::from_secs(10),
             backoff: Backoff::default(),
+            backlog_ceiling: Ceiling {
+                rows: 100_000,
+                age: Duration::from_secs(5 * 60),
+            },
+            backlog_interval: Duration::from_secs(10),
             retry: RetryPolicy::default(),
             retry_by_event: HashMap::new(),
         }
@@ -107,6 +115,34 @@ impl RelayOptions {
         self
     }
 
+    /// More pending rows than `rows`, or an oldest one that occurred longer ago than `age`, turn the
+    /// health to degraded, and back once there are fewer and younger ones. 100,000 rows and 5
+    /// minutes if not set.
+    ///
+    /// [`Backlog`](crate::store::Backlog) says what is pending; parked messages are not, they
+    /// degrade the health by themselves. Rows are counted up to 1,000,000: a ceiling above that is
+    /// none. Nor is `Duration::MAX`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use outbox_runtime::relay::RelayOptions;
+    ///
+    /// let options = RelayOptions::default().backlog_ceiling(10_000, Duration::from_secs(30));
+    /// let without = RelayOptions::default().backlog_ceiling(u32::MAX, Duration::MAX);
+    /// # assert!(options.check().is_ok() && without.check().is_ok());
+    /// ```
+    pub fn backlog_ceiling(mut self, rows: u32, age: Duration) -> Self {
+        self.backlog_ceiling = Ceiling { rows, age };
+        self
+    }
+
+    /// How often each instance looks at the backlog, for the ceiling and for who reads the
+    /// figures: one statement. 100 ms or more; 10 s if not set.
+    pub fn backlog_interval(mut self, interval: Duration) -> Self {
+        self.backlog_interval = interval.min(LONGEST);
+        self
+    }
+
     /// How parked messages are tried again, and when they are dead. Its waits are those of
     /// [`backoff`](Self::backoff) if it has none of its own.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
@@ -160,6 +196,10 @@ impl RelayOptions {
             (
                 !self.publish_timeout.is_zero(),
                 "publish_timeout has to be above zero",
+            ),
+            (
+                self.backlog_interval >= Duration::from_millis(100),
+                "backlog_interval has to be at least 100 ms",
             ),
         ];
         let broken: Vec<_> = rules
@@ -220,7 +260,8 @@ mod tests {
             .max_in_flight(0)
             .lease(Duration::ZERO)
             .poll_interval(Duration::from_secs(2), Duration::from_secs(1))
-            .publish_timeout(Duration::ZERO);
+            .publish_timeout(Duration::ZERO)
+            .backlog_interval(Duration::ZERO);
         let text = options.check().unwrap_err().to_string();
         for name in [
             "batch_size",
@@ -228,6 +269,7 @@ mod tests {
             "lease",
             "poll_interval",
             "publish_timeout",
+            "backlog_interval",
         ] {
             assert!(text.contains(name), "{text}");
         }

@@ -6,8 +6,8 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
-    AdminStore, InboxParkingStore, MigrationStore, Names, ParkingStore, RelayStore, RetentionStore,
-    RowLock, ScheduleStore, TableMapping, WriteStore,
+    AdminStore, BacklogStore, InboxParkingStore, MigrationStore, Names, ParkingStore, RelayStore,
+    RetentionStore, RowLock, ScheduleStore, TableMapping, WriteStore,
 };
 
 /// A database on which units of work, outbox and inbox can live.
@@ -27,6 +27,7 @@ pub trait Backend:
     + ParkingStore
     + ScheduleStore
     + RetentionStore
+    + BacklogStore
     + AdminStore
     + sealed::Sealed
 {

@@ -2,6 +2,7 @@
 
 mod admin;
 mod backend;
+mod backlog;
 mod error;
 mod inbox;
 mod inbox_parking;
@@ -26,6 +27,7 @@ pub(crate) mod sqlite;
 
 pub use admin::AdminStore;
 pub use backend::{Backend, Values};
+pub use backlog::{Backlog, BacklogStore, OldestPending};
 pub(crate) use error::is_serialization_failure;
 pub use error::{ConflictMark, Error};
 pub use inbox::{Claim, Claimed, InboxStore};

@@ -2,6 +2,7 @@
 
 mod admin;
 mod backend;
+mod backlog;
 mod inbox;
 mod inbox_parking;
 mod migrations;

@@ -1,0 +1,10 @@
+//! How the relay behaves when there is more than it, or the broker, can take.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+#[path = "relay_pressure/backlog.rs"]
+mod backlog;

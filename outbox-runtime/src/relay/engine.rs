@@ -50,6 +50,7 @@ pub(super) struct Engine<DB: Backend> {
     /// When the latest call began in which the broker took something.
     pub(super) last_taken: Option<Instant>,
     pub(super) leasing: Chore,
+    pub(super) looking: Chore,
     pub(super) reading: Chore,
     pub(super) storing: Chore,
     pub(super) parking: Chore,
@@ -104,6 +105,7 @@ impl<DB: Backend> Engine<DB> {
             broker_failing_since: None,
             last_taken: None,
             leasing: Chore::new("the relay's leases can't be renewed", now),
+            looking: Chore::new("the relay can't look for free shards", now),
             reading: Chore::new("the relay can't read the outbox", now),
             storing: Chore::new("the relay can't store its positions", now),
             parking: Chore::new("the relay can't park messages", now),
@@ -153,6 +155,9 @@ impl<DB: Backend> Engine<DB> {
 
     /// Does what is due. It may be dropped anywhere: it changes memory only after its statements.
     async fn work(&mut self) {
+        if self.looking.is_due() {
+            self.look_for_vacant().await;
+        }
         if self.leasing.is_due() {
             self.keep_leases().await;
         }
@@ -176,7 +181,8 @@ impl<DB: Backend> Engine<DB> {
 
     /// Waits for the next thing to do.
     async fn wait(&mut self) {
-        let mut next = self.leasing.due().min(self.scheduling.due());
+        let mut next = self.leasing.due().min(self.looking.due());
+        next = next.min(self.scheduling.due());
         next = next.min(self.sampling.due());
         if self.has_room() {
             next = next.min(self.reading.due());

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::engine::Engine;
@@ -6,6 +8,9 @@ use crate::store::{Backend, Error, Renewal, ShardLease, ShardSet};
 
 /// How much more often an instance looks for shards while it has less than its share.
 const HUNGRY: u32 = 4;
+/// How often an instance looks whether shards have become free: with what a claim takes, what
+/// another one gives up is in work again within a second, however long leases are.
+const LOOK: Duration = Duration::from_millis(400);
 
 impl<DB: Backend> Engine<DB> {
     /// Renews the leases and takes or gives up shards, so that all instances have about as many.
@@ -50,6 +55,37 @@ impl<DB: Backend> Engine<DB> {
         let hungry = self.shards.len() < share;
         let next = sent + if hungry { pause / HUNGRY } else { pause };
         self.leasing.succeeded(next, &self.health);
+    }
+
+    /// Looks whether shards are free, which is a read only, and claims them at once.
+    pub(super) async fn look_for_vacant(&mut self) {
+        match self
+            .in_time("looking for free shards", self.any_vacant())
+            .await
+        {
+            Ok(any) => {
+                if any {
+                    self.leasing.hasten();
+                }
+                let pause = LOOK.min(self.options.lease / 3 / HUNGRY);
+                self.looking.succeeded(Instant::now() + pause, &self.health);
+            }
+            Err(error) => self
+                .looking
+                .failed(&error, self.options.backoff, &self.health),
+        }
+    }
+
+    async fn any_vacant(&self) -> Result<bool, Error> {
+        let mut connection = self
+            .outbox
+            .pool()
+            .acquire()
+            .await
+            .map_err(Error::database("taking a connection from the pool"))?;
+        DB::any_vacant(&mut connection, &self.queries)
+            .await
+            .map_err(Error::database("looking for free shards"))
     }
 
     /// Without the rows of its shards the log would be read by nobody, and nobody would know.

@@ -184,6 +184,13 @@ pub trait RelayStore: Database {
         lease: Duration,
     ) -> impl Future<Output = Result<Renewal, sqlx::Error>> + Send;
 
+    /// Whether there is a shard that nobody owns, or whose owner's lease is over. Reads only.
+    #[doc(hidden)]
+    fn any_vacant(
+        connection: &mut Self::Connection,
+        queries: &Self::RelayQueries,
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
+
     /// Takes up to `most` shards that nobody owns, or whose owner's lease is over.
     #[doc(hidden)]
     fn claim_shards(

@@ -21,6 +21,7 @@ pub struct RelayQueries {
     heartbeat: Arc<str>,
     renew: Arc<str>,
     claim: Arc<str>,
+    vacant: Arc<str>,
     advance: Arc<str>,
     release: Arc<str>,
     leave: Arc<str>,
@@ -50,6 +51,7 @@ impl RelayStore for Postgres {
             heartbeat: render(include_str!("sql/relay_heartbeat.sql")),
             renew: render(include_str!("sql/relay_renew.sql")),
             claim: render(include_str!("sql/relay_claim.sql")),
+            vacant: render(include_str!("sql/relay_vacant.sql")),
             advance: render(include_str!("sql/relay_advance.sql")),
             release: render(include_str!("sql/relay_release.sql")),
             leave: render(include_str!("sql/relay_leave.sql")),
@@ -122,6 +124,15 @@ impl RelayStore for Postgres {
                 .saturating_add(1),
             owned: read_leases(&rows)?,
         })
+    }
+
+    async fn any_vacant(
+        connection: &mut PgConnection,
+        queries: &RelayQueries,
+    ) -> Result<bool, sqlx::Error> {
+        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.vacant)))
+            .fetch_one(connection)
+            .await
     }
 
     async fn claim_shards(

@@ -22,6 +22,7 @@ pub struct RelayQueries {
     count: Arc<str>,
     renew: Arc<str>,
     claim: Arc<str>,
+    vacant: Arc<str>,
     advance: Arc<str>,
     journal: Arc<str>,
     release: Arc<str>,
@@ -45,6 +46,7 @@ impl RelayStore for Sqlite {
             count: render(include_str!("sql/relay_count.sql")),
             renew: render(include_str!("sql/relay_renew.sql")),
             claim: render(include_str!("sql/relay_claim.sql")),
+            vacant: render(include_str!("sql/relay_vacant.sql")),
             advance: render(include_str!("sql/relay_advance.sql")),
             journal: render(include_str!("sql/relay_journal.sql")),
             release: render(include_str!("sql/relay_release.sql")),
@@ -104,6 +106,15 @@ impl RelayStore for Sqlite {
             instances: usize::try_from(instances).unwrap_or(1),
             owned: read_leases(&rows)?,
         })
+    }
+
+    async fn any_vacant(
+        connection: &mut SqliteConnection,
+        queries: &RelayQueries,
+    ) -> Result<bool, sqlx::Error> {
+        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.vacant)))
+            .fetch_one(connection)
+            .await
     }
 
     async fn claim_shards(

@@ -8,6 +8,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::event::{DecodeError, DomainEvent};
+use super::key::KeyWriter;
+
+/// Stands for NUL, which no text of PostgreSQL holds.
+const NO_NUL: &str = "\u{fffd}";
 
 /// A message's own identity: a UUID of version 7, so it sorts by the time of its making.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -108,10 +112,14 @@ impl Metadata {
 }
 
 impl AggregateRef {
-    /// Type and id as one text.
+    /// Type and id as one text that databases can index: bounded, and without NUL.
     pub(crate) fn lane(&self) -> String {
+        let mut key = KeyWriter::new();
+        key.literal(&self.aggregate_type.replace('\0', NO_NUL));
         // The unit separator: a control character that no type's name holds.
-        format!("{}\u{1f}{}", self.aggregate_type, self.aggregate_id)
+        key.literal("\u{1f}");
+        key.literal(&self.aggregate_id.replace('\0', NO_NUL));
+        key.finish().unwrap_or_default()
     }
 }
 
@@ -164,5 +172,27 @@ impl<E> Deref for Envelope<E> {
 
     fn deref(&self) -> &E {
         &self.event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(aggregate_id: &str) -> String {
+        let aggregate = AggregateRef {
+            aggregate_type: "Order".to_owned(),
+            aggregate_id: aggregate_id.to_owned(),
+            sequence: 1,
+        };
+        aggregate.lane()
+    }
+
+    #[test]
+    fn an_ordering_key_is_a_bounded_text_that_every_database_takes() {
+        let long = "é".repeat(5_000);
+        assert!(lane(&long).len() <= 200);
+        assert_ne!(lane(&long), lane(&format!("{long}x")));
+        assert_eq!(lane("a\0b"), "Order\u{1f}a\u{fffd}b");
     }
 }

@@ -9,9 +9,9 @@ use tracing::warn;
 use super::consumer::ConsumerError;
 use super::dispatch::{Dispatcher, Outcome};
 use super::failure::with_causes;
-use super::lanes::{Job, Lanes, OpenLane, Taken};
+use super::lanes::{Answer, Job, Lanes, OpenLane, Taken};
 use super::parking::retry_parked;
-use crate::broker::{Acknowledge, Delivery};
+use crate::broker::Delivery;
 use crate::fault::{self, Point};
 use crate::store::Backend;
 
@@ -95,12 +95,11 @@ impl<DB: Backend> Crew<DB> {
 async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane: OpenLane) {
     let mut job = first;
     loop {
-        let (message, answers, place) = job.into_parts();
+        let (message, answers) = job.into_parts();
         if dispatcher.handle(&message).await == Outcome::Stopped {
             return;
         }
         acknowledge(answers).await;
-        drop(place);
         let (joined, next) = lane.advance();
         acknowledge(joined).await;
         match next {
@@ -110,7 +109,7 @@ async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane
     }
 }
 
-async fn acknowledge(answers: Vec<Box<dyn Acknowledge>>) {
+async fn acknowledge(answers: Vec<Answer>) {
     for answer in answers {
         if fault::at(Point::BeforeAck).await.is_err() {
             continue;

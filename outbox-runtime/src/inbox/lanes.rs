@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::broker::{Acknowledge, Delivery};
+use crate::broker::{Acknowledge, BrokerError, Delivery};
 use crate::domain::{Message, MessageId};
 
 /// What a lane is kept by: the message's ordering key.
@@ -12,15 +12,29 @@ type Key = (String, String);
 /// A message that was taken from the broker and waits for its answer.
 pub(super) struct Job {
     message: Message,
-    answers: Vec<Box<dyn Acknowledge>>,
-    /// Its place among the messages that may be taken.
-    place: OwnedSemaphorePermit,
+    answers: Vec<Answer>,
 }
 
 impl Job {
-    /// The message, how the broker hears that it is done, and the place to free then.
-    pub(super) fn into_parts(self) -> (Message, Vec<Box<dyn Acknowledge>>, OwnedSemaphorePermit) {
-        (self.message, self.answers, self.place)
+    /// The message, and how the broker hears that it is done.
+    pub(super) fn into_parts(self) -> (Message, Vec<Answer>) {
+        (self.message, self.answers)
+    }
+}
+
+/// How the broker hears of one delivery.
+///
+/// It keeps the delivery's place among those that may be taken, so that a broker that delivers a
+/// slow message again and again fills no memory.
+pub(super) struct Answer {
+    acknowledge: Box<dyn Acknowledge>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Answer {
+    /// Says that the message is done, and frees the place.
+    pub(super) async fn ack(self) -> Result<(), BrokerError> {
+        self.acknowledge.ack().await
     }
 }
 
@@ -36,7 +50,7 @@ pub(super) struct Lanes {
 struct Lane {
     current: MessageId,
     /// How the broker hears of deliveries that joined the current job.
-    joined: Vec<Box<dyn Acknowledge>>,
+    joined: Vec<Answer>,
     waiting: VecDeque<Job>,
 }
 
@@ -56,7 +70,11 @@ pub(super) enum Taken {
 
 impl Lanes {
     pub(super) fn take(self: &Arc<Self>, delivery: Delivery, place: OwnedSemaphorePermit) -> Taken {
-        let (message, answer) = delivery.into_parts();
+        let (message, acknowledge) = delivery.into_parts();
+        let answer = Answer {
+            acknowledge,
+            _place: place,
+        };
         let key = message.metadata.ordering_key();
         let id = message.metadata.message_id;
         let mut open = self.lock();
@@ -67,7 +85,6 @@ impl Lanes {
         let job = Job {
             message,
             answers: vec![answer],
-            place,
         };
         if let Some(lane) = open.get_mut(&key) {
             lane.waiting.push_back(job);
@@ -99,7 +116,7 @@ impl Lane {
     }
 
     /// Where a further delivery of a message that is in this lane leaves its answer.
-    fn answers_of(&mut self, id: MessageId) -> Option<&mut Vec<Box<dyn Acknowledge>>> {
+    fn answers_of(&mut self, id: MessageId) -> Option<&mut Vec<Answer>> {
         if self.current == id {
             return Some(&mut self.joined);
         }
@@ -121,7 +138,7 @@ impl OpenLane {
     /// Ends the current job: the answers of what joined it, and the next job if one waits.
     ///
     /// Without a next job the lane is closed, and the next delivery of its key opens a new one.
-    pub(super) fn advance(&mut self) -> (Vec<Box<dyn Acknowledge>>, Option<Job>) {
+    pub(super) fn advance(&mut self) -> (Vec<Answer>, Option<Job>) {
         let mut open = self.lanes.lock();
         let Some(lane) = self.key.as_ref().and_then(|key| open.get_mut(key)) else {
             return (Vec::new(), None);

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::lanes::Taken;
 use crate::broker::{PublishError, Publisher};
-use crate::domain::{KeyWriter, Message, Metadata, Shard};
+use crate::domain::{Message, Metadata, Shard};
 use crate::fault::{self, Point};
 use crate::store::Unreadable;
 
@@ -23,26 +23,19 @@ pub(super) struct Key {
 
 impl Key {
     pub(super) fn of(shard: Shard, metadata: &Metadata) -> Self {
-        Self::new(shard, &metadata.lane())
-    }
-
-    /// Of an ordering key of any length and content, so that databases can index it.
-    pub(super) fn new(shard: Shard, lane: &str) -> Self {
-        let mut key = KeyWriter::new();
-        for (n, part) in lane.split('\0').enumerate() {
-            key.literal(if n > 0 { "\u{fffd}" } else { "" });
-            key.literal(part);
-        }
         Self {
             shard,
-            lane: key.finish().unwrap_or_default(),
+            lane: metadata.lane(),
         }
     }
 
     /// Of a row that is no message: its aggregate's, where that can be read.
     pub(super) fn of_unreadable(shard: Shard, id: i64, row: &Unreadable) -> Self {
         match &row.aggregate {
-            Some(aggregate) => Self::new(shard, &aggregate.lane()),
+            Some(aggregate) => Self {
+                shard,
+                lane: aggregate.lane(),
+            },
             None => Self::alone(shard, id),
         }
     }

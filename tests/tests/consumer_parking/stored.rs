@@ -8,6 +8,7 @@ use outbox_runtime::store::{FailedAgain, Parked, ParkedState, ToSetAside};
 use outbox_tests::{Fixture, TestDatabase, message, on_both_databases};
 use sqlx::Connection;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::consumer_support::{Account, paid};
 
@@ -49,7 +50,12 @@ where
     second.metadata.tracestate = None;
     second.metadata.occurred_at =
         OffsetDateTime::from_unix_timestamp_nanos(-1_000_000_001).unwrap();
-    for message in [first, second] {
+    // Too long for an index, and not to be compressed.
+    let mut third = message(&paid("a", 1), "y", 2);
+    if let Some(aggregate) = &mut third.metadata.aggregate {
+        aggregate.aggregate_id = (0..500).map(|_| Uuid::new_v4().to_string()).collect();
+    }
+    for message in [first, second, third] {
         let parked = DB::set_aside(&mut connection, &queries, to_set_aside(&message))
             .await
             .unwrap();

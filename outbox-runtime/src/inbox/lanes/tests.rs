@@ -18,16 +18,16 @@ struct Answers {
     dropped: Arc<AtomicUsize>,
 }
 
-impl Drop for Answer {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.dropped.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-struct Answer(Answers);
+struct Counted(Answers);
 
 #[async_trait]
-impl Acknowledge for Answer {
+impl Acknowledge for Counted {
     async fn ack(self: Box<Self>) -> Result<(), BrokerError> {
         self.0.acked.fetch_add(1, Ordering::SeqCst);
         Ok(())
@@ -79,7 +79,7 @@ impl Fixture {
 
     fn take(&self, message: &Message) -> Taken {
         let place = Arc::clone(&self.places).try_acquire_owned().unwrap();
-        let delivery = Delivery::new(message.clone(), 1, Answer(self.answers.clone()));
+        let delivery = Delivery::new(message.clone(), 1, Counted(self.answers.clone()));
         self.lanes.take(delivery, place)
     }
 
@@ -122,11 +122,18 @@ fn another_delivery_of_a_message_joins_the_one_that_is_here() {
     assert!(matches!(fixture.take(&waiting), Taken::Waiting));
     assert!(matches!(fixture.take(&current), Taken::Joined));
     assert!(matches!(fixture.take(&waiting), Taken::Joined));
-    assert_eq!(fixture.places.available_permits(), 8);
+    assert_eq!(
+        fixture.places.available_permits(),
+        6,
+        "each keeps its place"
+    );
 
-    assert_eq!(job.into_parts().1.len(), 1);
+    let (_, answers) = job.into_parts();
+    assert_eq!(answers.len(), 1);
     let (joined, next) = lane.advance();
     assert_eq!(joined.len(), 1);
+    drop((answers, joined));
+    assert_eq!(fixture.places.available_permits(), 8);
     assert_eq!(next.unwrap().into_parts().1.len(), 2);
 }
 

@@ -26,6 +26,7 @@ pub mod backoff;
 pub mod broker;
 mod clock;
 pub mod domain;
+mod error_text;
 #[cfg(feature = "fault-points")]
 pub mod fault;
 #[cfg(not(feature = "fault-points"))]

@@ -6,8 +6,6 @@ use crate::backoff::Backoff;
 
 /// How long a transient failure is tried again unless told.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many bytes of a cause are kept.
-const MAX_CAUSE_BYTES: usize = 2_000;
 
 /// What becomes of the later messages of an aggregate when one of its messages is dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -139,19 +137,6 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A cause as it is kept with a parked message: bounded, and on one line.
-pub(crate) fn clean_cause(cause: &str) -> String {
-    let mut clean = String::with_capacity(cause.len().min(MAX_CAUSE_BYTES));
-    for c in cause.chars() {
-        let c = if c.is_control() { ' ' } else { c };
-        if clean.len() + c.len_utf8() > MAX_CAUSE_BYTES {
-            break;
-        }
-        clean.push(c);
-    }
-    clean
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,12 +181,5 @@ mod tests {
             .backoff(endless)
             .after(false, u32::MAX, Duration::ZERO, BACKOFF);
         assert!(matches!(verdict, Verdict::Retry(_)));
-    }
-
-    #[test]
-    fn a_cause_is_bounded_and_on_one_line() {
-        assert_eq!(clean_cause("a\nb\u{0}c\u{7f}"), "a b c ");
-        let long = clean_cause(&"é".repeat(3_000));
-        assert_eq!(long.len(), MAX_CAUSE_BYTES);
     }
 }

@@ -21,6 +21,7 @@ on_both_databases!(
     what_is_behind_a_parked_message_follows_in_order,
     a_parked_message_is_tried_again_after_a_restart,
     a_dead_message_waits_with_all_behind_it_until_it_is_requeued,
+    a_kept_cause_is_clean_and_holds_no_payload,
     a_lane_can_go_on_without_its_dead_message,
     each_consumer_parks_for_itself,
     two_instances_keep_order_and_have_one_effect_each,
@@ -201,6 +202,34 @@ where
         .await;
     assert_eq!(left, 0);
     assert!(health.wait_for(Health::is_healthy).await.is_healthy());
+}
+
+async fn a_kept_cause_is_clean_and_holds_no_payload<DB>(fixture: Fixture<DB>)
+where
+    DB: TestDatabase + Stores<Account>,
+{
+    open_accounts(&fixture, &["a"]).await;
+    let (postman, script) = (Postman::new(), Script::default());
+    let message = message(&paid("a", 4711), "order-1", 1);
+    let said = format!(
+        "no\r\n room\u{1b}[31m for {} at https://me:s3cret@bank/x",
+        message.payload
+    );
+    script.set(CREDIT, [Act::FailSaying(said)]);
+    let running = Running::start(consumer(&fixture, &postman, &script, &[CREDIT]));
+    acknowledged(&postman, &message).await;
+    eventually(|| running.consumer.counts().dead == 1).await;
+    let causes = fixture
+        .texts(
+            "SELECT cause FROM inbox_parked_attempt UNION ALL SELECT last_cause FROM inbox_parked",
+        )
+        .await;
+    assert_eq!(causes, ["no room[31m for (payload) at https://bank/x"; 2]);
+    let health = running.consumer.health();
+    let degraded = health.wait_for(|health| !health.is_healthy()).await;
+    let degraded = degraded.to_string();
+    assert!(degraded.contains("(payload)"), "{degraded}");
+    assert!(!degraded.contains("4711"), "{degraded}");
 }
 
 async fn a_lane_can_go_on_without_its_dead_message<DB>(fixture: Fixture<DB>)

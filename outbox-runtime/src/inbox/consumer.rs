@@ -11,12 +11,12 @@ use tracing::{info, warn};
 use super::counters::{ConsumerCounts, Counters};
 use super::crew::Crew;
 use super::dispatch::Dispatcher;
-use super::failure::with_causes;
 use super::handlers::{Handlers, Selection};
 use super::options::ConsumerOptions;
 use super::parking::Parking;
 use super::transact::Transactor;
 use crate::broker::{Deliveries, Subscriber, Subscription};
+use crate::error_text;
 use crate::handler::States;
 use crate::health::HealthHandle;
 use crate::problem::{self, Problem};
@@ -206,7 +206,7 @@ impl<DB: Backend> Consumer<DB> {
         let subscribing = self.subscriber.subscribe(subscription.clone());
         let deliveries = match stop.run_until_cancelled(subscribing).await? {
             Ok(deliveries) => open.insert(deliveries),
-            Err(error) => return Some(with_causes(&error)),
+            Err(error) => return Some(error_text::of_error(&error)),
         };
         self.health.recover(SUBSCRIPTION);
         self.subscribed.send_replace(true);
@@ -218,7 +218,7 @@ impl<DB: Backend> Consumer<DB> {
                     crew.take(delivery, place);
                 }
                 Ok(None) => return Some("the broker ended the subscription".to_owned()),
-                Err(error) => return Some(with_causes(&error)),
+                Err(error) => return Some(error_text::of_error(&error)),
             }
         }
     }

@@ -8,10 +8,10 @@ use tracing::warn;
 
 use super::consumer::ConsumerError;
 use super::dispatch::{Dispatcher, Outcome};
-use super::failure::with_causes;
 use super::lanes::{Answer, Job, Lanes, OpenLane, Taken};
 use super::parking::retry_parked;
 use crate::broker::Delivery;
+use crate::error_text;
 use crate::fault::{self, Point};
 use crate::store::Backend;
 
@@ -116,7 +116,7 @@ async fn acknowledge(answers: Vec<Answer>) {
         }
         if let Err(error) = answer.ack().await {
             warn!(
-                reason = with_causes(&error),
+                reason = error_text::of_error(&error),
                 "the broker was not told of a handled message; the inbox absorbs its redelivery"
             );
         }

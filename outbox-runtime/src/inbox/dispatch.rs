@@ -9,12 +9,13 @@ use tracing::{Instrument, debug, info_span, warn};
 
 use super::conflicts::Conflicts;
 use super::counters::Counters;
-use super::failure::{Failure, unreadable, with_causes};
+use super::failure::{Failure, unreadable};
 use super::handlers::{Handler, Handlers};
 use super::options::{ConsumerOptions, OnUnhandled, OnUnreadable};
 use super::parking::Parking;
 use super::transact::{Effect, Transactor};
 use crate::domain::{Message, Metadata};
+use crate::error_text;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Parked};
 use crate::unit_of_work::WriteTransaction;
@@ -151,7 +152,7 @@ impl<DB: Backend> Dispatcher<DB> {
         }
         for (consumer, cause) in std::mem::take(&mut todo.unable) {
             if let Err(error) = self.parking.dead(consumer, message, &cause).await {
-                round.unparked = Some(with_causes(&error));
+                round.unparked = Some(error_text::of_error(&error));
                 todo.unable.push((consumer, cause));
             }
         }
@@ -202,7 +203,7 @@ impl<DB: Backend> Dispatcher<DB> {
                 round.unparked = Some(format!(
                     "{}; parking it: {}",
                     failure.reason,
-                    with_causes(&error)
+                    error_text::of_error(&error)
                 ));
                 return false;
             }
@@ -298,7 +299,10 @@ async fn tell<DB: Backend>(
         correlation_id = metadata.correlation_id,
         traceparent = metadata.traceparent,
     );
-    let result = attempt.instrument(span.clone()).await;
+    let mut result = attempt.instrument(span.clone()).await;
+    if let Err(failure) = &mut result {
+        failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
+    }
     let _entered = span.enter();
     match &result {
         Ok(effect) => debug!(?effect, "message settled"),

@@ -1,7 +1,7 @@
 use std::any::Any;
-use std::error::Error as StdError;
 
 use crate::domain::Metadata;
+use crate::error_text::with_causes;
 use crate::handler::{Classify, FailureKind, HandlerError};
 use crate::store::Error;
 
@@ -77,19 +77,4 @@ pub(super) fn unreadable(metadata: &Metadata) -> String {
         "no handler of the consumer takes {} v{}; deploy one and requeue the message",
         metadata.event_type, metadata.schema_version
     )
-}
-
-/// The error and its causes on one line, without those that the text holds already.
-pub(super) fn with_causes(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let sentence = error.to_string();
-        if !text.contains(&sentence) {
-            text.push_str(": ");
-            text.push_str(&sentence);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -1,10 +1,9 @@
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
+use crate::error_text;
 use crate::health::HealthHandle;
 use crate::store::Error;
-
-use super::text;
 
 /// Something that is done again and again with the database, and later when it fails.
 #[derive(Debug)]
@@ -56,7 +55,7 @@ impl Chore {
     pub(super) fn failed(&mut self, error: &Error, backoff: Backoff, health: &HealthHandle) {
         self.failures = self.failures.saturating_add(1);
         self.due = Instant::now() + backoff.delay(self.failures);
-        let reason = text::of_error(error);
+        let reason = error_text::of_error(error);
         tracing::warn!(attempts = self.failures, %reason, "{}", self.trouble);
         health.degrade(self.trouble, format!("{}: {reason}", self.trouble));
     }

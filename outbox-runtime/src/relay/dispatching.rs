@@ -5,9 +5,8 @@ use tokio::time::Instant;
 
 use super::engine::Engine;
 use super::parking::Attempt;
-use super::publishing::{Done, Key, Limit, Published, publish};
-use super::text;
-use crate::broker::PublishError;
+use super::publishing::{Done, Item, Key, Limit, Published, publish};
+use crate::error_text;
 use crate::store::Backend;
 
 /// The part of health that speaks of messages which the broker does not take.
@@ -90,10 +89,11 @@ impl<DB: Backend> Engine<DB> {
                 broker_takes,
                 now,
             };
-            self.take_back(&key, rest, &error, &attempt);
             if error.is_transient() {
-                failure = Some(error);
+                let payload = rest.first().and_then(Item::payload);
+                failure = Some(error_text::of_failure(&error, payload));
             }
+            self.take_back(&key, rest, &error, &attempt);
         }
         if failure.is_some() {
             self.broker_failing_since.get_or_insert(now);
@@ -110,12 +110,11 @@ impl<DB: Backend> Engine<DB> {
     }
 
     /// Tells the health which aggregates wait in place.
-    fn report_broker(&mut self, failure: Option<PublishError>) {
+    fn report_broker(&mut self, failure: Option<String>) {
         let failing = self.lanes.failing();
         if failing == 0 {
             self.health.recover(BROKER);
-        } else if let Some(error) = failure {
-            let reason = text::of_error(&error);
+        } else if let Some(reason) = failure {
             tracing::warn!(aggregates = failing, %reason, "messages were not taken by the broker");
             self.health.degrade(
                 BROKER,

@@ -87,7 +87,6 @@ mod reading;
 mod scan;
 mod scheduling;
 mod shards;
-mod text;
 
 use std::fmt;
 use std::future::Future;
@@ -100,6 +99,7 @@ use self::counters::Counters;
 use self::engine::Engine;
 use crate::backoff::Backoff;
 use crate::broker::Publisher;
+use crate::error_text;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Backlog, Wake};
 use crate::unit_of_work::Outbox;
@@ -217,7 +217,7 @@ impl<DB: Backend> Relay<DB> {
                 failures = 0;
             }
             failures = failures.saturating_add(1);
-            tracing::debug!(failures, reason = %text::of_error(&error), "not listening for commits of other processes; polling");
+            tracing::debug!(failures, reason = %error_text::of_error(&error), "not listening for commits of other processes; polling");
             tokio::time::sleep(backoff.delay(failures)).await;
         }
     }

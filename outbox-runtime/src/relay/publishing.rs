@@ -61,6 +61,11 @@ pub(super) struct Item {
 }
 
 impl Item {
+    /// What is in the message, where the row is one.
+    pub(super) fn payload(&self) -> Option<&str> {
+        self.content.as_ref().ok().map(|message| &*message.payload)
+    }
+
     /// The event's name, where it could be read.
     pub(super) fn event_type(&self) -> Option<&str> {
         match &self.content {

@@ -52,6 +52,8 @@ impl Account {
 pub enum Act {
     Succeed,
     Fail(FailureKind),
+    /// Fails for good, with this text.
+    FailSaying(String),
     Panic,
     /// Says that it is there, and waits for the semaphore.
     WaitFor(Arc<Semaphore>),
@@ -61,6 +63,8 @@ pub enum Act {
 pub enum LedgerError {
     #[error("scripted: {0:?}")]
     Scripted(FailureKind),
+    #[error("{0}")]
+    Saying(String),
     #[error(transparent)]
     Store(#[from] outbox_runtime::Error),
 }
@@ -69,6 +73,7 @@ impl Classify for LedgerError {
     fn failure_kind(&self) -> FailureKind {
         match self {
             Self::Scripted(kind) => *kind,
+            Self::Saying(_) => FailureKind::Permanent,
             Self::Store(error) => error.failure_kind(),
         }
     }
@@ -127,6 +132,7 @@ impl Script {
         match act {
             Act::Succeed => Ok(()),
             Act::Fail(kind) => Err(LedgerError::Scripted(kind)),
+            Act::FailSaying(text) => Err(LedgerError::Saying(text)),
             Act::Panic => std::panic::panic_any("scripted panic"),
             Act::WaitFor(gate) => {
                 gate.acquire().await.unwrap().forget();

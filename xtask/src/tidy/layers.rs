@@ -10,10 +10,12 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 16] = [
+const LAYERS: [(&str, &str); 17] = [
     ("domain", ""),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
+    // How errors are spoken of.
+    ("error_text", ""),
     // What tests get hold of, wherever it is.
     ("clock", ""),
     ("fault", ""),
@@ -27,11 +29,11 @@ const LAYERS: [(&str, &str); 16] = [
     ("retention", "domain clock store health unit_of_work"),
     (
         "relay",
-        "domain clock fault problem store broker backoff retry health unit_of_work",
+        "domain clock fault problem error_text store broker backoff retry health unit_of_work",
     ),
     (
         "inbox",
-        "domain clock fault problem store broker backoff retry health unit_of_work handler",
+        "domain clock fault problem error_text store broker backoff retry health unit_of_work handler",
     ),
     // The backends, each in a folder of its own: they know their port alone.
     ("store/*", "domain store"),

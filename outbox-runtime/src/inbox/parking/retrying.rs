@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::troubles::Troubles;
+use crate::error_text;
 use crate::inbox::conflicts::Conflicts;
 use crate::inbox::dispatch::Dispatcher;
-use crate::inbox::failure::{Failure, with_causes};
+use crate::inbox::failure::Failure;
 use crate::inbox::transact::{Effect, Taken};
 use crate::store::{Backend, Error};
 
@@ -125,7 +126,7 @@ impl<DB: Backend> Retrying<DB> {
 
     fn failed(&mut self, error: &Error) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        let reason = with_causes(error);
+        let reason = error_text::of_error(error);
         warn!(
             reason,
             failures = self.failures,

@@ -11,7 +11,7 @@ use crate::inbox::counters::Counters;
 use crate::inbox::failure::{Failure, unreadable};
 use crate::inbox::handlers::{Handler, Takers};
 use crate::inbox::options::ConsumerOptions;
-use crate::retry::{Verdict, clean_cause};
+use crate::retry::Verdict;
 use crate::store::{
     Backend, Error, FailedAgain, Parked, ParkedHead, ParkedState, TakenOut, ToSetAside, Trouble,
 };
@@ -45,7 +45,7 @@ impl<DB: Backend> Parking<DB> {
             state: next.state,
             holds: next.holds,
             wait: next.wait,
-            cause: Some(&clean_cause(&failure.reason)),
+            cause: Some(&failure.reason),
         })
         .await
     }
@@ -57,8 +57,7 @@ impl<DB: Backend> Parking<DB> {
         message: &Message,
         cause: &str,
     ) -> Result<Parked, Error> {
-        self.park(self.as_dead(consumer, message, &clean_cause(cause)))
-            .await
+        self.park(self.as_dead(consumer, message, cause)).await
     }
 
     /// Records that a parked message failed again; `false` if it is not parked any more.
@@ -76,7 +75,7 @@ impl<DB: Backend> Parking<DB> {
             state: next.state,
             holds: next.holds,
             wait: next.wait,
-            cause: &clean_cause(&failure.reason),
+            cause: &failure.reason,
         };
         let is_recorded = DB::failed_again(transaction.connection(), &self.queries, failed).await?;
         transaction.commit().await?;

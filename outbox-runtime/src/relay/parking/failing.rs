@@ -1,9 +1,9 @@
 use tokio::time::Instant;
 
 use crate::broker::PublishError;
+use crate::error_text;
 use crate::relay::engine::Engine;
 use crate::relay::publishing::{Item, Key};
-use crate::relay::text;
 use crate::retry::Verdict;
 use crate::store::{Backend, FailedRow, ParkedFailure};
 
@@ -87,9 +87,9 @@ impl<DB: Backend> Engine<DB> {
             failing_for,
             self.options.backoff,
         );
-        let payload = item.content.as_ref().ok().map(|message| &*message.payload);
-        let cause = text::of_failure(error, payload);
-        let reason = text::of_error(error);
+        let payload = item.payload();
+        let cause = error_text::cause(&error_text::with_causes(error), payload);
+        let reason = error_text::of_failure(error, payload);
         self.parked.last_failure = Some(format!("row {} of the outbox: {reason}", item.id));
         let retry_after = match verdict {
             Verdict::Retry(wait) => {

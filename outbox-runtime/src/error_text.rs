@@ -1,28 +1,35 @@
-use std::error::Error;
+//! What is said of errors in logs, in the health and beside parked messages: bounded, printable, and
+//! without what is nobody's business.
 
-use crate::retry::clean_cause;
+use std::error::Error;
 
 /// The longest text of an error in logs and health, in characters.
 const LONGEST: usize = 300;
+/// The longest cause that is kept with a parked message, in bytes.
+const LONGEST_CAUSE: usize = 2_000;
 /// A payload of less, such as `{}`, tells nothing and may be a part of any text.
 const SHORTEST_PAYLOAD: usize = 8;
 
 /// An error with its causes in one line for logs and health: bounded, printable, and without the
 /// user and password of a URL.
-pub(super) fn of_error(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn of_error(error: &(dyn Error + 'static)) -> String {
     clean(&with_causes(error), LONGEST)
 }
 
-/// The same as it is kept with a parked message: longer, and without the message's payload.
-pub(super) fn of_failure(error: &(dyn Error + 'static), payload: Option<&str>) -> String {
-    let mut text = with_causes(error);
-    if let Some(payload) = payload.filter(|payload| payload.len() >= SHORTEST_PAYLOAD) {
-        text = text.replace(payload, "(payload)");
-    }
-    clean_cause(&clean(&text, usize::MAX))
+/// The same of an error that a message met: without the message's payload, too.
+pub(crate) fn of_failure(error: &(dyn Error + 'static), payload: Option<&str>) -> String {
+    clean(&without(payload, with_causes(error)), LONGEST)
 }
 
-fn with_causes(error: &(dyn Error + 'static)) -> String {
+/// A text as it is kept with a parked message: longer, and without the message's payload.
+pub(crate) fn cause(text: &str, payload: Option<&str>) -> String {
+    let mut clean = clean(&without(payload, text.to_owned()), usize::MAX);
+    clean.truncate(clean.floor_char_boundary(LONGEST_CAUSE));
+    clean
+}
+
+/// The error and its causes, without those that the text holds already.
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -34,6 +41,13 @@ fn with_causes(error: &(dyn Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+fn without(payload: Option<&str>, text: String) -> String {
+    match payload.filter(|payload| payload.len() >= SHORTEST_PAYLOAD) {
+        Some(payload) => text.replace(payload, "(payload)"),
+        None => text,
+    }
 }
 
 fn clean(text: &str, longest: usize) -> String {
@@ -88,11 +102,22 @@ mod tests {
     #[test]
     fn a_payload_is_left_out_of_what_is_kept() {
         let error = std::io::Error::other("can't send {\"card\":\"4711\"} to the broker");
+        let text = with_causes(&error);
+        assert_eq!(
+            cause(&text, Some("{\"card\":\"4711\"}")),
+            "can't send (payload) to the broker"
+        );
+        assert_eq!(cause(&text, Some("s")), cause(&text, None));
         assert_eq!(
             of_failure(&error, Some("{\"card\":\"4711\"}")),
             "can't send (payload) to the broker"
         );
-        assert_eq!(of_failure(&error, Some("s")), of_failure(&error, None));
+    }
+
+    #[test]
+    fn a_cause_is_bounded_and_on_one_line() {
+        assert_eq!(cause("a\nb\u{0}c \u{7f}", None), "a bc ");
+        assert_eq!(cause(&"é".repeat(3_000), None).len(), LONGEST_CAUSE);
     }
 
     #[test]

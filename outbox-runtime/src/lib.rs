@@ -25,6 +25,7 @@ pub mod app;
 pub mod backoff;
 pub mod broker;
 mod clock;
+pub mod dead_letters;
 pub mod domain;
 mod error_text;
 #[cfg(feature = "fault-points")]

@@ -137,6 +137,15 @@ impl<DB: Backend> Handlers<DB> {
     }
 }
 
+/// The consumers of all handlers that are linked into the program, and the empty one.
+pub(super) fn linked_consumers() -> Vec<&'static str> {
+    let mut consumers: BTreeSet<_> = HandlerRegistration::all()
+        .map(|registration| registration.consumer)
+        .collect();
+    consumers.insert("");
+    consumers.into_iter().collect()
+}
+
 impl<DB: Backend> Clone for Handler<DB> {
     fn clone(&self) -> Self {
         *self

@@ -65,6 +65,7 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) commits: watch::Receiver<u64>,
     pub(super) notices: watch::Receiver<u64>,
     pub(super) schedules: watch::Receiver<u64>,
+    pub(super) letters: watch::Receiver<u64>,
 }
 
 impl<DB: Backend> Engine<DB> {
@@ -85,6 +86,7 @@ impl<DB: Backend> Engine<DB> {
             backlog_queries: DB::backlog_queries(outbox.names()),
             schedules: outbox.inner.schedules.listen(),
             instance: outbox.inner.clock.new_id(),
+            letters: outbox.inner.letters.listen(),
             outbox,
             queries,
             publisher,
@@ -208,6 +210,10 @@ impl<DB: Backend> Engine<DB> {
             Ok(()) = self.commits.changed() => self.read_soon(),
             Ok(()) = self.notices.changed() => self.read_soon(),
             Ok(()) = self.schedules.changed() => self.scheduling.hasten(),
+            Ok(()) = self.letters.changed() => {
+                self.parked.look_again();
+                self.parking.hasten();
+            }
             () = sleep_until(next) => {}
         }
     }

@@ -51,6 +51,8 @@ pub(super) struct Parked {
     next_due: Option<Instant>,
     /// When the lanes were last read again.
     refreshed: Option<Instant>,
+    /// An operator changed what is parked.
+    is_stale: bool,
     /// The last failure of a message that was parked.
     last_failure: Option<String>,
     /// What the health was told.
@@ -165,14 +167,22 @@ impl Parked {
 
     fn is_refresh_due(&mut self, now: Instant, pause: Duration) -> bool {
         let since = *self.refreshed.get_or_insert(now);
-        !self.lanes.is_empty() && now.duration_since(since) >= pause
+        !self.lanes.is_empty() && (self.is_stale || now.duration_since(since) >= pause)
     }
 
-    /// These lanes are in the table, and nothing waits to be written down.
-    fn refresh(&mut self, lanes: Vec<ParkedLane>, now: Instant) {
-        self.lanes.clear();
+    /// The lanes are to be read again.
+    pub(super) fn look_again(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// These lanes are in the table, and nothing waits to be written down. A lane of which messages
+    /// are out stays until that is over: if an operator has discarded them, a failure must not make
+    /// them messages of the log again.
+    fn refresh(&mut self, lanes: Vec<ParkedLane>, now: Instant, is_out: impl Fn(&Key) -> bool) {
+        self.lanes.retain(is_out);
         self.add(lanes);
         self.refreshed = Some(now);
+        self.is_stale = false;
     }
 
     /// How many lanes have messages at the publisher, or on their way to it.

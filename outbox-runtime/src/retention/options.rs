@@ -50,7 +50,8 @@ impl Keep {
 /// let retention = Retention::new()
 ///     .outbox(Keep::for_age(7 * day))
 ///     .journal(Keep::for_age(7 * day))
-///     .inbox(Keep::for_age(30 * day));
+///     .inbox(Keep::for_age(30 * day))
+///     .dead_letters(Keep::for_age(90 * day));
 /// assert!(retention.check().is_ok());
 /// ```
 #[derive(Debug, Clone, Default)]
@@ -59,6 +60,7 @@ pub struct Retention {
     pub(super) outbox: Option<Keep>,
     pub(super) journal: Option<Keep>,
     pub(super) inbox: Option<Keep>,
+    pub(super) dead_letters: Option<Keep>,
     pub(super) archive: bool,
     pub(super) how: How,
 }
@@ -105,8 +107,16 @@ impl Retention {
         self
     }
 
+    /// Removes dead letters that operators discarded, by the time at which they did, and then the
+    /// operators' notes about letters of which nothing is left. What is parked stays, dead or not.
+    pub fn dead_letters(mut self, keep: Keep) -> Self {
+        self.dead_letters = Some(keep);
+        self
+    }
+
     /// Moves rows to archive tables (`outbox_message_archive`, `outbox_journal_archive`,
-    /// `inbox_message_archive`) instead of deleting them.
+    /// `inbox_message_archive`, `outbox_discarded_archive`, `outbox_operator_note_archive`) instead
+    /// of deleting them.
     pub fn archive(mut self) -> Self {
         self.archive = true;
         self
@@ -147,6 +157,8 @@ impl Retention {
             self.outbox.map(|keep| (Finished::Outbox, keep)),
             self.journal.map(|keep| (Finished::Journal, keep)),
             self.inbox.map(|keep| (Finished::Inbox, keep)),
+            self.dead_letters.map(|keep| (Finished::Discarded, keep)),
+            self.dead_letters.map(|keep| (Finished::Notes, keep)),
         ]
         .into_iter()
         .flatten()
@@ -163,6 +175,10 @@ pub struct Removed {
     pub journal: u64,
     /// Of the inbox.
     pub inbox: u64,
+    /// Discarded dead letters.
+    pub discarded: u64,
+    /// Notes of operators.
+    pub notes: u64,
 }
 
 impl Removed {
@@ -171,6 +187,8 @@ impl Removed {
             Finished::Outbox => &mut self.outbox,
             Finished::Journal => &mut self.journal,
             Finished::Inbox => &mut self.inbox,
+            Finished::Discarded => &mut self.discarded,
+            Finished::Notes => &mut self.notes,
         };
         *count += rows;
     }

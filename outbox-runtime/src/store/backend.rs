@@ -6,8 +6,8 @@ use sqlx::error::BoxDynError;
 use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
-    AdminStore, BacklogStore, InboxParkingStore, MigrationStore, Names, ParkingStore, RelayStore,
-    RetentionStore, RowLock, ScheduleStore, TableMapping, WriteStore,
+    AdminStore, BacklogStore, DeadLetterStore, InboxParkingStore, MigrationStore, Names,
+    ParkingStore, RelayStore, RetentionStore, RowLock, ScheduleStore, TableMapping, WriteStore,
 };
 
 /// A database on which units of work, outbox and inbox can live.
@@ -28,6 +28,7 @@ pub trait Backend:
     + ScheduleStore
     + RetentionStore
     + BacklogStore
+    + DeadLetterStore
     + AdminStore
     + sealed::Sealed
 {

@@ -111,6 +111,10 @@ pub struct Trouble {
     pub failing: i64,
     /// How many are parked in all.
     pub parked: i64,
+    /// Whether no handler of the program is the consumer's.
+    pub is_orphaned: bool,
+    /// How many of those that nobody handles have been due for a minute.
+    pub stuck: i64,
     /// The oldest that is dead or fails again and again.
     pub message_id: MessageId,
     /// Its event.
@@ -158,12 +162,14 @@ pub trait InboxParkingStore: InboxStore {
         failed: FailedAgain<'_>,
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Those of the consumers that have dead messages, or some that failed `attempts` times.
+    /// Those of the consumers that have dead messages, or some that failed `attempts` times; and
+    /// those that are not among the `linked` and have dead messages, or some that nobody tries.
     #[doc(hidden)]
     fn trouble(
         connection: &mut Self::Connection,
         queries: &Self::InboxQueries,
         consumers: &[&str],
+        linked: &[&str],
         attempts: u32,
     ) -> impl Future<Output = Result<Vec<Trouble>, Error>> + Send;
 }

@@ -3,9 +3,11 @@
 mod admin;
 mod backend;
 mod backlog;
+mod dead_letters;
 mod error;
 mod inbox;
 mod inbox_parking;
+mod letter;
 mod mapping;
 mod migration;
 mod parking;
@@ -28,11 +30,16 @@ pub(crate) mod sqlite;
 pub use admin::AdminStore;
 pub use backend::{Backend, Values};
 pub use backlog::{Backlog, BacklogStore, OldestPending};
+pub use dead_letters::{Criteria, DeadLetterStore, LetterRequest, NoteRow};
 pub(crate) use error::is_serialization_failure;
 pub use error::{ConflictMark, Error};
 pub use inbox::{Claim, Claimed, InboxStore};
 pub use inbox_parking::{
     FailedAgain, InboxParkingStore, Parked, ParkedHead, ParkedState, TakenOut, ToSetAside, Trouble,
+};
+pub use letter::{
+    Act, FailedAttempt, Letter, LetterContent, LetterDetails, LetterId, LetterIdError, LetterState,
+    OperatorNote, Side,
 };
 pub(crate) use mapping::quote;
 pub use mapping::{TableMapping, ValueObject, ValueObjectRow};

@@ -1,5 +1,5 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 25] = [
+const OBJECTS: [&str; 30] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
@@ -25,10 +25,15 @@ const OBJECTS: [&str; 25] = [
     "inbox_parked_passed",
     "inbox_parked_attempt",
     "inbox_parked_attempt_parked",
+    "outbox_discarded",
+    "outbox_discarded_archive",
+    "outbox_operator_note",
+    "outbox_operator_note_message",
+    "outbox_operator_note_archive",
 ];
 
 /// Objects that live in their table's schema and can't be named with one when they are made.
-const INDEXES: [&str; 10] = [
+const INDEXES: [&str; 11] = [
     "inbox_message_processed_at",
     "outbox_message_business_key",
     "outbox_parked_lane",
@@ -39,6 +44,7 @@ const INDEXES: [&str; 10] = [
     "inbox_parked_lane",
     "inbox_parked_passed",
     "inbox_parked_attempt_parked",
+    "outbox_operator_note_message",
 ];
 
 /// The longest prefix, so that the longest name stays within PostgreSQL's 63 bytes.

@@ -15,6 +15,10 @@ pub enum Finished {
     Journal,
     /// What was handled.
     Inbox,
+    /// Dead letters that operators gave up.
+    Discarded,
+    /// What operators did to letters that are neither parked nor kept any more.
+    Notes,
 }
 
 /// One bounded step through a table.

@@ -45,6 +45,8 @@ pub(crate) struct Inner<DB: Backend> {
     pub(crate) wake: Wake,
     /// Tells the relays of this process that an event was scheduled.
     pub(crate) schedules: Wake,
+    /// Tells the relays and consumers of this process that an operator changed what is parked.
+    pub(crate) letters: Wake,
     /// Tells other processes, unless they are not to be told.
     pub(super) notices: Option<Notices>,
     /// One permit on a single-writer database: its writers wait here, in order, instead of
@@ -105,6 +107,7 @@ impl<DB: Backend> Outbox<DB> {
                 names,
                 wake: Wake::default(),
                 schedules: Wake::default(),
+                letters: Wake::default(),
                 notices: (notify && DB::NOTIFIES).then(Notices::default),
                 writer: Arc::new(Semaphore::new(1)),
             }),

@@ -10,7 +10,7 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 17] = [
+const LAYERS: [(&str, &str); 18] = [
     ("domain", ""),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, &str); 17] = [
     ("unit_of_work", "domain clock fault store"),
     ("handler", "domain problem store unit_of_work"),
     ("retention", "domain clock store health unit_of_work"),
+    ("dead_letters", "domain clock store unit_of_work"),
     (
         "relay",
         "domain clock fault problem error_text store broker backoff retry health unit_of_work",

@@ -12,6 +12,7 @@ use crate::error_text;
 use crate::inbox::conflicts::Conflicts;
 use crate::inbox::dispatch::Dispatcher;
 use crate::inbox::failure::Failure;
+use crate::inbox::handlers::linked_consumers;
 use crate::inbox::transact::{Effect, Taken};
 use crate::store::{Backend, Error};
 
@@ -32,6 +33,7 @@ const COUNTING: Duration = Duration::from_millis(500);
 pub(in crate::inbox) async fn retry_parked<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>) {
     Retrying {
         consumers: dispatcher.handlers.consumers_and_nobody(),
+        linked: linked_consumers(),
         troubles: Troubles::new(dispatcher.health.clone()),
         dispatcher,
         tasks: JoinSet::new(),
@@ -47,6 +49,8 @@ pub(in crate::inbox) async fn retry_parked<DB: Backend>(dispatcher: Arc<Dispatch
 struct Retrying<DB: Backend> {
     dispatcher: Arc<Dispatcher<DB>>,
     consumers: Vec<&'static str>,
+    /// The consumers of all handlers in the program, selected or not.
+    linked: Vec<&'static str>,
     troubles: Troubles,
     /// One for each parked message that is being tried.
     tasks: JoinSet<Result<(), Error>>,
@@ -60,6 +64,7 @@ struct Retrying<DB: Backend> {
 impl<DB: Backend> Retrying<DB> {
     async fn run(mut self) {
         let stop = self.dispatcher.stop.clone();
+        let mut letters = self.dispatcher.parking.outbox.inner.letters.listen();
         loop {
             let pause = match stop.run_until_cancelled(self.look()).await {
                 None => break,
@@ -70,6 +75,7 @@ impl<DB: Backend> Retrying<DB> {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = changed => self.is_to_count = true,
+                Ok(()) = letters.changed() => self.is_to_count = true,
                 () = tokio::time::sleep(pause) => {}
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.is_to_count = true;
@@ -110,7 +116,7 @@ impl<DB: Backend> Retrying<DB> {
         let is_stale = self.counted_at.is_none_or(|at| at.elapsed() >= poll);
         if (self.is_to_count && until_counting.is_zero()) || is_stale {
             let troubles = parking
-                .trouble(&self.consumers, ATTEMPTS_TO_DEGRADE)
+                .trouble(&self.consumers, &self.linked, ATTEMPTS_TO_DEGRADE)
                 .await?;
             self.troubles.tell(&troubles);
             self.counted_at = Some(Instant::now());

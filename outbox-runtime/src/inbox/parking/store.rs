@@ -117,10 +117,11 @@ impl<DB: Backend> Parking<DB> {
     pub(in crate::inbox) async fn trouble(
         &self,
         consumers: &[&str],
+        linked: &[&str],
         attempts: u32,
     ) -> Result<Vec<Trouble>, Error> {
         let mut connection = self.connection().await?;
-        DB::trouble(&mut connection, &self.queries, consumers, attempts).await
+        DB::trouble(&mut connection, &self.queries, consumers, linked, attempts).await
     }
 
     async fn connection(&self) -> Result<PoolConnection<DB>, Error> {

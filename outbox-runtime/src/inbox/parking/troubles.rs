@@ -59,6 +59,8 @@ fn describe(trouble: &Trouble) -> String {
         dead,
         failing,
         parked,
+        is_orphaned,
+        stuck,
         message_id,
         event_type,
         schema_version,
@@ -69,9 +71,19 @@ fn describe(trouble: &Trouble) -> String {
     } else {
         format!("consumer {consumer}")
     };
+    let what = if *is_orphaned {
+        format!(
+            ", of which this program has no handler: {dead} dead letter(s) wait for an operator, \
+             {stuck} message(s) are due and nobody tries them"
+        )
+    } else {
+        format!(
+            ": {dead} dead letter(s) wait for an operator, {failing} message(s) fail again and \
+             again"
+        )
+    };
     format!(
-        "{whose}: {dead} dead letter(s) wait for an operator, {failing} message(s) fail again and \
-         again, {parked} parked in all; the oldest is message {message_id} \
+        "{whose}{what}, {parked} parked in all; the oldest is message {message_id} \
          ({event_type} v{schema_version}): {}",
         cause.as_deref().unwrap_or("not tried yet")
     )
@@ -90,6 +102,8 @@ mod tests {
             dead: 1,
             failing: 2,
             parked: 7,
+            is_orphaned: false,
+            stuck: 0,
             message_id: MessageId::from_uuid(Uuid::from_u128(7)),
             event_type: "OrderPaid".to_owned(),
             schema_version: 2,

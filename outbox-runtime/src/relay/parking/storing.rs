@@ -88,7 +88,8 @@ impl<DB: Backend> Engine<DB> {
         let now = Instant::now();
         if self.parked.is_refresh_due(now, REFRESH) {
             let lanes = self.read_lanes(self.shards.all()).await?;
-            self.parked.refresh(lanes, now);
+            let out = &self.lanes;
+            self.parked.refresh(lanes, now, |key| out.contains(key));
         }
         let pause = self.options.poll_max;
         if self.parked.lanes.is_empty() {

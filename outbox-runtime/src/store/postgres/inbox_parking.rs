@@ -116,12 +116,14 @@ impl InboxParkingStore for Postgres {
         connection: &mut PgConnection,
         queries: &InboxQueries,
         consumers: &[&str],
+        linked: &[&str],
         attempts: u32,
     ) -> Result<Vec<Trouble>, Error> {
         let doing = || Error::database("counting parked messages");
         let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.trouble)))
             .bind(consumers)
             .bind(i32::try_from(attempts).unwrap_or(i32::MAX))
+            .bind(linked)
             .fetch_all(connection)
             .await
             .map_err(doing())?;
@@ -174,6 +176,8 @@ fn read_trouble(row: &PgRow) -> Result<Trouble, sqlx::Error> {
         dead: row.try_get(1)?,
         failing: row.try_get(2)?,
         parked: row.try_get(3)?,
+        is_orphaned: row.try_get(8)?,
+        stuck: row.try_get(9)?,
         message_id: MessageId::from_uuid(row.try_get(4)?),
         event_type: row.try_get(5)?,
         schema_version: row.try_get(6)?,

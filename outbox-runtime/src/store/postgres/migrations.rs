@@ -3,7 +3,7 @@ use sqlx::{AssertSqlSafe, Executor, Pool, Postgres};
 use crate::store::{Error, Migration, MigrationStore, Names};
 
 /// Number, name and SQL of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (1, "outbox", include_str!("migrations/0001_outbox.sql")),
     (2, "parking", include_str!("migrations/0002_parking.sql")),
     (
@@ -20,6 +20,11 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
         5,
         "retention",
         include_str!("migrations/0005_retention.sql"),
+    ),
+    (
+        6,
+        "dead_letters",
+        include_str!("migrations/0006_dead_letters.sql"),
     ),
 ];
 

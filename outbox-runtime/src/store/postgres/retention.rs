@@ -16,6 +16,8 @@ pub struct RetentionQueries {
     outbox: [Arc<str>; 2],
     journal: [Arc<str>; 2],
     inbox: [Arc<str>; 2],
+    discarded: [Arc<str>; 2],
+    notes: [Arc<str>; 2],
 }
 
 impl RetentionStore for Postgres {
@@ -37,6 +39,14 @@ impl RetentionStore for Postgres {
             inbox: [
                 render(include_str!("sql/retention_delete_inbox.sql")),
                 render(include_str!("sql/retention_archive_inbox.sql")),
+            ],
+            discarded: [
+                render(include_str!("sql/retention_delete_discarded.sql")),
+                render(include_str!("sql/retention_archive_discarded.sql")),
+            ],
+            notes: [
+                render(include_str!("sql/retention_delete_notes.sql")),
+                render(include_str!("sql/retention_archive_notes.sql")),
             ],
         }
     }
@@ -76,6 +86,8 @@ impl RetentionStore for Postgres {
             Finished::Outbox => &queries.outbox,
             Finished::Journal => &queries.journal,
             Finished::Inbox => &queries.inbox,
+            Finished::Discarded => &queries.discarded,
+            Finished::Notes => &queries.notes,
         };
         let sql = if sweep.archive { archive } else { delete };
         if sweep.table == Finished::Inbox {

@@ -137,12 +137,14 @@ impl InboxParkingStore for Sqlite {
         connection: &mut SqliteConnection,
         queries: &InboxQueries,
         consumers: &[&str],
+        linked: &[&str],
         attempts: u32,
     ) -> Result<Vec<Trouble>, Error> {
         let doing = || Error::database("counting parked messages");
         let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.trouble)))
             .bind(as_json(consumers))
             .bind(i64::from(attempts))
+            .bind(as_json(linked))
             .fetch_all(connection)
             .await
             .map_err(doing())?;
@@ -222,6 +224,8 @@ fn read_trouble(row: &SqliteRow) -> Result<Trouble, sqlx::Error> {
         dead: row.try_get(1)?,
         failing: row.try_get(2)?,
         parked: row.try_get(3)?,
+        is_orphaned: row.try_get(8)?,
+        stuck: row.try_get(9)?,
         message_id: MessageId::from_uuid(row.try_get(4)?),
         event_type: row.try_get(5)?,
         schema_version: row.try_get(6)?,

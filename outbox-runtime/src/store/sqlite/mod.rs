@@ -3,6 +3,7 @@
 mod admin;
 mod backend;
 mod backlog;
+mod dead_letters;
 mod inbox;
 mod inbox_parking;
 mod migrations;

@@ -17,6 +17,8 @@ pub struct RetentionQueries {
     outbox: Steps,
     journal: Steps,
     inbox: Steps,
+    discarded: Steps,
+    notes: Steps,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,16 @@ impl RetentionStore for Sqlite {
                 see: render(include_str!("sql/retention_see_inbox.sql")),
                 archive: render(include_str!("sql/retention_archive_inbox.sql")),
                 delete: render(include_str!("sql/retention_delete_inbox.sql")),
+            },
+            discarded: Steps {
+                see: render(include_str!("sql/retention_see_discarded.sql")),
+                archive: render(include_str!("sql/retention_archive_discarded.sql")),
+                delete: render(include_str!("sql/retention_delete_discarded.sql")),
+            },
+            notes: Steps {
+                see: render(include_str!("sql/retention_see_notes.sql")),
+                archive: render(include_str!("sql/retention_archive_notes.sql")),
+                delete: render(include_str!("sql/retention_delete_notes.sql")),
             },
         }
     }
@@ -90,6 +102,8 @@ impl RetentionStore for Sqlite {
             Finished::Outbox => sweep_log(connection, &queries.outbox, sweep, before).await,
             Finished::Journal => sweep_log(connection, &queries.journal, sweep, before).await,
             Finished::Inbox => sweep_inbox(connection, &queries.inbox, sweep, before).await,
+            Finished::Discarded => sweep_log(connection, &queries.discarded, sweep, before).await,
+            Finished::Notes => sweep_log(connection, &queries.notes, sweep, before).await,
         }
     }
 }

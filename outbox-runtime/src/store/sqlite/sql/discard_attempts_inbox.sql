@@ -1,0 +1,2 @@
+-- ?1 ids as JSON.
+DELETE FROM inbox_parked_attempt WHERE parked_id IN (SELECT value FROM json_each(?1))

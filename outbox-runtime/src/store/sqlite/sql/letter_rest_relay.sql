@@ -1,0 +1,12 @@
+-- ?1 the letter's id: what a list of the relay does not show.
+SELECT
+    CAST(parked.causation_id AS TEXT), CAST(parked.traceparent AS TEXT), CAST(parked.tracestate AS TEXT),
+    CAST(parked.headers AS TEXT), parked.business_key, NULL, CAST(parked.payload AS TEXT), NULL
+FROM outbox_parked AS parked
+WHERE parked.id = ?1
+UNION ALL
+SELECT
+    CAST(gone.causation_id AS TEXT), CAST(gone.traceparent AS TEXT), CAST(gone.tracestate AS TEXT),
+    CAST(gone.headers AS TEXT), gone.business_key, gone.idempotency_key, CAST(gone.payload AS TEXT), gone.causes
+FROM outbox_discarded AS gone
+WHERE gone.side = 'relay' AND gone.letter_id = ?1

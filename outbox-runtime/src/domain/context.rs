@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::envelope::Metadata;
+use super::trace::{TraceContext, is_traceparent, is_tracestate};
 
 /// The longest correlation id, causation id or header name, in bytes.
 const MAX_ID_BYTES: usize = 255;
@@ -11,6 +12,9 @@ const MAX_HEADER_BYTES: usize = 4096;
 ///
 /// Outside a handler you say what you know; without a correlation id the first message's own id
 /// starts a new one. Inside a handler the context of the incoming message is already set.
+///
+/// With the feature `opentelemetry`, events carry the context of the span in which they are
+/// committed, unless a [`traceparent`](Self::traceparent) is set here.
 ///
 /// ```
 /// use outbox_runtime::MessageContext;
@@ -27,6 +31,8 @@ pub struct MessageContext {
     pub(crate) causation_id: Option<String>,
     pub(crate) traceparent: Option<String>,
     pub(crate) tracestate: Option<String>,
+    /// The trace context was set here, and is no message's.
+    is_trace_set: bool,
     pub(crate) headers: BTreeMap<String, String>,
 }
 
@@ -66,13 +72,19 @@ impl MessageContext {
         Self::default()
     }
 
-    /// The context of what a handler raises: the message's correlation, and the message as the cause.
+    /// The context of what a handler raises: the message's correlation and trace, and the message as
+    /// the cause.
+    ///
+    /// A trace context that is none by the W3C's rules ends here: it stays in its own message, and
+    /// what is raised starts without.
     pub fn caused_by(metadata: &Metadata) -> Self {
+        let trace = TraceContext::of(metadata);
         Self {
             correlation_id: Some(metadata.correlation_id.clone()),
             causation_id: Some(metadata.message_id.to_string()),
-            traceparent: metadata.traceparent.clone(),
-            tracestate: metadata.tracestate.clone(),
+            traceparent: trace.map(|trace| trace.traceparent.to_owned()),
+            tracestate: trace.and_then(|trace| trace.tracestate).map(str::to_owned),
+            is_trace_set: false,
             headers: BTreeMap::new(),
         }
     }
@@ -92,16 +104,28 @@ impl MessageContext {
     }
 
     /// Sets the `traceparent` of the [W3C trace context](https://www.w3.org/TR/trace-context/).
+    ///
+    /// A value that is none is left out, as the W3C says, since it may come straight from somebody
+    /// else's request, which must not fail for it.
+    ///
+    /// ```
+    /// use outbox_runtime::MessageContext;
+    ///
+    /// let nonsense = MessageContext::new().traceparent("from a header");
+    /// assert_eq!(nonsense, MessageContext::new());
+    /// ```
     #[must_use]
     pub fn traceparent(mut self, value: impl Into<String>) -> Self {
-        self.traceparent = Some(value.into());
+        self.traceparent = Some(value.into()).filter(|value| is_traceparent(value));
+        self.is_trace_set = self.traceparent.is_some();
         self
     }
 
-    /// Sets the `tracestate` of the [W3C trace context](https://www.w3.org/TR/trace-context/).
+    /// Sets the `tracestate` of the [W3C trace context](https://www.w3.org/TR/trace-context/). It
+    /// travels with a [`traceparent`](Self::traceparent) alone, and a value that is none is left out.
     #[must_use]
     pub fn tracestate(mut self, value: impl Into<String>) -> Self {
-        self.tracestate = Some(value.into());
+        self.tracestate = Some(value.into()).filter(|value| is_tracestate(value));
         self
     }
 
@@ -112,6 +136,21 @@ impl MessageContext {
         self
     }
 
+    /// The trace context, if there is one.
+    pub(crate) fn trace(&self) -> Option<TraceContext<'_>> {
+        let traceparent = self.traceparent.as_deref()?;
+        let tracestate = self.tracestate.as_deref();
+        Some(TraceContext {
+            traceparent,
+            tracestate,
+        })
+    }
+
+    /// Whether the trace context was set by the user, so that nothing takes its place.
+    pub(crate) const fn is_trace_set(&self) -> bool {
+        self.is_trace_set
+    }
+
     /// Checks that everything fits an envelope.
     ///
     /// # Errors
@@ -120,15 +159,11 @@ impl MessageContext {
         let ids = [
             ("correlation id", &self.correlation_id),
             ("causation id", &self.causation_id),
-            ("traceparent", &self.traceparent),
         ];
         for (field, value) in ids {
             if let Some(value) = value {
                 check_text(field, value, 1, MAX_ID_BYTES)?;
             }
-        }
-        if let Some(value) = &self.tracestate {
-            check_text("tracestate", value, 0, MAX_HEADER_BYTES)?;
         }
         for (name, value) in &self.headers {
             check_text("header name", name, 1, MAX_ID_BYTES)?;

@@ -6,6 +6,7 @@ mod envelope;
 mod event;
 mod key;
 mod shard;
+mod trace;
 
 pub use aggregate::{Aggregate, AggregateRoot, Raises, Staged, UnsavedEvents};
 pub use context::{ContextError, MessageContext};
@@ -13,3 +14,4 @@ pub use envelope::{AggregateRef, Envelope, Message, MessageId, Metadata};
 pub use event::{AnyEvent, DecodeError, DomainEvent, EncodeError};
 pub use key::{KeyError, KeyWriter, MAX_KEY_BYTES};
 pub use shard::{SHARDS, Shard, shard_of};
+pub(crate) use trace::TraceContext;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, info_span, warn};
+use tracing::{Instrument, debug, warn};
 
 use super::conflicts::Conflicts;
 use super::counters::Counters;
@@ -18,6 +18,7 @@ use crate::domain::{Message, Metadata};
 use crate::error_text;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Parked};
+use crate::telemetry::spans;
 use crate::unit_of_work::WriteTransaction;
 
 /// Takes a message through all consumers that want it, until each has had its effect or has parked
@@ -126,11 +127,12 @@ impl<DB: Backend> Dispatcher<DB> {
         transaction: WriteTransaction<DB>,
         handler: Handler<DB>,
         message: &Message,
+        number: u32,
     ) -> Result<Effect, Failure> {
         let attempt = self
             .transactor
             .attempt_parked(transaction, handler, message);
-        tell(attempt, handler, message).await
+        tell(attempt, number, handler, message).await
     }
 
     /// Lets each pending consumer try once, and keeps what is not settled. `None` when the consumer
@@ -167,7 +169,7 @@ impl<DB: Backend> Dispatcher<DB> {
         round: &mut Round,
     ) -> bool {
         let attempt = self.transactor.attempt(pending.handler, message);
-        let failure = match tell(attempt, pending.handler, message).await {
+        let failure = match tell(attempt, 1, pending.handler, message).await {
             Ok(Effect::Duplicate) if !pending.is_in_doubt => {
                 self.counters.duplicates(1);
                 return true;
@@ -285,31 +287,33 @@ impl<DB: Backend> Pending<DB> {
 }
 
 /// Follows an attempt in a span, and logs how it ended.
+///
+/// The number is that by which the retry policy counts: what is repeated in place, after a version
+/// conflict or while the database is down, has the same one.
 async fn tell<DB: Backend>(
     attempt: impl Future<Output = Result<Effect, Failure>>,
+    number: u32,
     handler: Handler<DB>,
     message: &Message,
 ) -> Result<Effect, Failure> {
-    let metadata = &message.metadata;
-    let span = info_span!(
-        "handle",
-        consumer = handler.registration.consumer,
-        event_type = metadata.event_type,
-        message_id = %metadata.message_id,
-        correlation_id = metadata.correlation_id,
-        traceparent = metadata.traceparent,
-    );
+    let span = spans::handle(&message.metadata, handler.registration.consumer, number);
     let mut result = attempt.instrument(span.clone()).await;
-    if let Err(failure) = &mut result {
-        failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
-    }
     let _entered = span.enter();
-    match &result {
-        Ok(effect) => debug!(?effect, "message settled"),
-        Err(failure) if failure.is_version_conflict => {
-            debug!(reason = failure.reason, "version conflict");
+    match &mut result {
+        Ok(effect) => {
+            spans::outcome(&span, effect.name());
+            debug!(?effect, "message settled");
         }
-        Err(failure) => warn!(reason = failure.reason, "attempt failed"),
+        Err(failure) => {
+            failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
+            spans::outcome(&span, "failed");
+            spans::failed(&span, failure.name());
+            if failure.is_version_conflict {
+                debug!(reason = failure.reason, "version conflict");
+            } else {
+                warn!(reason = failure.reason, "attempt failed");
+            }
+        }
     }
     result
 }

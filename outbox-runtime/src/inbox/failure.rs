@@ -56,6 +56,15 @@ impl Failure {
         }
     }
 
+    /// What a span says of it.
+    pub(super) const fn name(&self) -> &'static str {
+        match self.kind {
+            _ if self.is_version_conflict => "version_conflict",
+            FailureKind::Permanent => "permanent",
+            FailureKind::Transient => "transient",
+        }
+    }
+
     pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let message = panic
             .downcast_ref::<&str>()

@@ -32,6 +32,17 @@ pub(super) enum Effect {
     Parked,
 }
 
+impl Effect {
+    /// What a span says of it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Duplicate => "duplicate",
+            Self::Parked => "parked",
+        }
+    }
+}
+
 /// A parked message that was taken out, and the transaction that did it.
 pub(super) struct Taken<DB: Backend> {
     pub(super) transaction: WriteTransaction<DB>,

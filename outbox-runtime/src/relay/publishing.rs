@@ -1,3 +1,5 @@
+mod spans;
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,7 +8,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tracing::Instrument;
 
+use self::spans::PublishSpans;
 use super::lanes::Taken;
 use crate::broker::{PublishError, Publisher};
 use crate::domain::{Message, Metadata, Shard};
@@ -150,7 +154,15 @@ pub(super) async fn publish(
     }
     let results = match messages.is_empty() {
         true => Vec::new(),
-        false => call(&*publisher, &messages, limit).await,
+        false => {
+            let sent = keys.iter().flat_map(|key| &key.sent);
+            let attempts = sent.map(|&(_, _, (failed, _))| failed.saturating_add(1));
+            let spans = PublishSpans::open(&messages, attempts);
+            let call = call(&*publisher, &messages, limit);
+            let results = call.instrument(spans.around(&messages)).await;
+            spans.close(&results);
+            results
+        }
     };
     Done {
         began,

@@ -6,6 +6,8 @@ use crate::store::{
     Backend, Change, Due, Error, EventRow, RowWrite, ScheduledRow, SharedColumns, Stores,
     WriteBatch,
 };
+use crate::telemetry::spans::Subject;
+use crate::telemetry::trace_context;
 
 /// Rows of one statement: planning takes longer with the square of them, and thousands are beyond
 /// the server's stack.
@@ -27,12 +29,13 @@ pub(crate) struct Stage<DB: Backend> {
 impl<DB: Backend> Stage<DB> {
     pub(crate) fn new(service: &str, context: &MessageContext, clock: Clock) -> Self {
         let mut batch = WriteBatch::new();
+        let trace = context.trace();
         batch.shared = SharedColumns {
             producer: service.to_owned(),
             correlation_id: context.correlation_id.clone().unwrap_or_default(),
             causation_id: context.causation_id.clone(),
-            traceparent: context.traceparent.clone(),
-            tracestate: context.tracestate.clone(),
+            traceparent: trace.map(|trace| trace.traceparent.to_owned()),
+            tracestate: trace.and_then(|trace| trace.tracestate).map(str::to_owned),
             headers: context.headers.clone(),
         };
         Self {
@@ -169,6 +172,35 @@ impl<DB: Backend> Stage<DB> {
             self.batch.shared.correlation_id = message_id.to_string();
         }
         Ok(row)
+    }
+
+    /// What a span can say of all that is staged.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        let event = match &*self.batch.events {
+            [event] => Some(event),
+            _ => None,
+        };
+        let of_row = match &*self.batch.rows {
+            [row] => Some((row.aggregate_type, &*row.aggregate_id)),
+            _ => None,
+        };
+        let of_event = event.and_then(|event| event.aggregate.as_ref());
+        Subject {
+            message_id: event.map(|event| event.message_id),
+            event_type: event.map(|event| event.event_type),
+            aggregate: of_row.or(of_event.map(|(kind, id, _)| (*kind, &**id))),
+        }
+    }
+
+    /// The business process, once an event is staged or if it was given.
+    pub(crate) fn correlation_id(&self) -> &str {
+        &self.batch.shared.correlation_id
+    }
+
+    /// Has what is written from now on carry this trace context.
+    pub(crate) fn carry(&mut self, trace: trace_context::Current) {
+        self.batch.shared.traceparent = Some(trace.traceparent);
+        self.batch.shared.tracestate = trace.tracestate;
     }
 
     /// Takes out what may be written at any time, and leaves the events of the log for the commit.

@@ -1,11 +1,14 @@
 use std::fmt;
 
+use tracing::Instrument;
+
 use super::outbox::Outbox;
 use super::session::Session;
 use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
 use crate::fault::{self, Point};
 use crate::store::{Backend, Change, ConflictMark, Error, Stores};
+use crate::telemetry::{spans, trace_context};
 
 /// A business transaction: it loads aggregates, stages their changes and events, and commits all
 /// of it or nothing.
@@ -196,7 +199,18 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     ///
     /// # Cancel safety
     /// See [`UnitOfWork`].
-    pub async fn commit(mut self) -> Result<(), Error> {
+    pub async fn commit(self) -> Result<(), Error> {
+        let stage = &self.stage;
+        let span = spans::commit(stage.events(), stage.correlation_id(), stage.subject());
+        let result = self.commit_in_span().instrument(span.clone()).await;
+        if let Err(error) = &result {
+            spans::failed(&span, kind_of(error));
+        }
+        result
+    }
+
+    async fn commit_in_span(mut self) -> Result<(), Error> {
+        self.carry_trace();
         self.enter()?;
         self.stage.check_saved()?;
         self.check_lent().await?;
@@ -307,6 +321,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     /// Opens the transaction and writes the staged rows.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         self.enter()?;
+        self.carry_trace();
         let batch = if self.is_joined {
             // The transaction's end is the user's: no change may be in it without its events.
             self.stage.take()
@@ -322,6 +337,13 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         }
         self.broken = false;
         Ok(())
+    }
+
+    /// Has the events that are written now join the trace of the current span.
+    fn carry_trace(&mut self) {
+        if let Some(trace) = trace_context::in_place_of(&self.context) {
+            self.stage.carry(trace);
+        }
     }
 
     /// Makes sure that the transaction is still the one that was begun, if the user had it.
@@ -363,6 +385,17 @@ impl<DB: Backend> fmt::Debug for UnitOfWork<'_, DB> {
 async fn at(point: Point) -> Result<(), Error> {
     let passed = fault::at(point).await.map_err(sqlx::Error::from);
     passed.map_err(Error::database("committing"))
+}
+
+/// What a span says of an error.
+fn kind_of(error: &Error) -> &'static str {
+    if error.is_version_conflict() {
+        "version_conflict"
+    } else if error.is_transient() {
+        "transient"
+    } else {
+        "permanent"
+    }
 }
 
 fn require_stored<A: Aggregate>(aggregate: &A) -> Result<(), Error> {

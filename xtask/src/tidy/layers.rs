@@ -12,6 +12,8 @@ const RUNTIME: &str = "outbox-runtime/src";
 /// handler, a handler knows no broker, and the two ports do not know each other.
 const LAYERS: [(&str, &str); 18] = [
     ("domain", ""),
+    // Spans: whoever does something may tell of it.
+    ("telemetry", "domain"),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
     // How errors are spoken of.
@@ -24,17 +26,17 @@ const LAYERS: [(&str, &str); 18] = [
     ("backoff", "domain"),
     ("retry", "domain backoff"),
     ("health", "domain"),
-    ("unit_of_work", "domain clock fault store"),
+    ("unit_of_work", "domain telemetry clock fault store"),
     ("handler", "domain problem store unit_of_work"),
     ("retention", "domain clock store health unit_of_work"),
     ("dead_letters", "domain clock store unit_of_work"),
     (
         "relay",
-        "domain clock fault problem error_text store broker backoff retry health unit_of_work",
+        "domain telemetry clock fault problem error_text store broker backoff retry health unit_of_work",
     ),
     (
         "inbox",
-        "domain clock fault problem error_text store broker backoff retry health unit_of_work handler",
+        "domain telemetry clock fault problem error_text store broker backoff retry health unit_of_work handler",
     ),
     // The backends, each in a folder of its own: they know their port alone.
     ("store/*", "domain store"),

@@ -178,7 +178,9 @@ async fn retry<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, id: i64) -> Result<
         }
         let failure = match dispatcher.handlers.of(&parked.consumer, metadata) {
             Some(handler) => {
-                let attempt = dispatcher.attempt_parked(transaction, handler, &parked.message);
+                let number = parked.attempts.saturating_add(1);
+                let attempt =
+                    dispatcher.attempt_parked(transaction, handler, &parked.message, number);
                 match attempt.await {
                     Ok(Effect::Committed) => {
                         dispatcher.counters.handled();

@@ -1,0 +1,4 @@
+//! What operators can see of a running program.
+
+pub(crate) mod spans;
+pub(crate) mod trace_context;

@@ -10,7 +10,7 @@ const RUNTIME: &str = "outbox-runtime/src";
 ///
 /// Not only an order: the relay treats a payload as bytes and knows no
 /// handler, a handler knows no broker, and the two ports do not know each other.
-const LAYERS: [(&str, &str); 18] = [
+const LAYERS: &[(&str, &str)] = &[
     ("domain", ""),
     // Spans: whoever does something may tell of it.
     ("telemetry", "domain"),

@@ -4,11 +4,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::{NoContext, Timestamp, Uuid};
 
-/// The process's wall clock, as far as the runtime reads it: for the time inside a message id.
+/// The process's wall clock, as far as the runtime reads it: for the time inside a message id,
+/// and for times that the health names.
 ///
 /// All times that two processes compare are the database's: leases, retries, schedules,
 /// `occurred_at`, ages. Waiting inside a process goes by its monotonic clock. What is left for the
-/// wall clock are the ids, which are UUIDs of version 7 (RFC 9562) and begin with a time in
+/// wall clock are texts for people, and the ids, which are UUIDs of version 7 (RFC 9562) and begin with a time in
 /// milliseconds. Nothing depends on that time, so a clock that is wrong or that jumps does no harm;
 /// a test can set one with [`OutboxBuilder::clock`](crate::OutboxBuilder::clock) to show just that,
 /// or to have ids of a known time.

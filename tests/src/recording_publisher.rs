@@ -1,5 +1,5 @@
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -25,6 +25,19 @@ struct Inner {
     /// Ordering keys with a call at this moment.
     busy: Mutex<HashSet<(String, String)>>,
     overlaps: AtomicUsize,
+    /// Whether calls never answer.
+    is_silent: AtomicBool,
+    load: Mutex<Load>,
+}
+
+/// What is out at this moment, and the most there was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    calls: usize,
+    bytes: usize,
+    most_calls: usize,
+    most_bytes: usize,
+    most_messages: usize,
 }
 
 #[derive(Default)]
@@ -50,6 +63,8 @@ impl RecordingPublisher {
                 calls: AtomicUsize::new(0),
                 busy: Mutex::default(),
                 overlaps: AtomicUsize::new(0),
+                is_silent: AtomicBool::new(false),
+                load: Mutex::default(),
             }),
         }
     }
@@ -62,14 +77,48 @@ impl RecordingPublisher {
         *self.inner.judge.lock().unwrap() = Box::new(judge);
     }
 
-    /// From now on takes everything.
+    /// From now on takes everything, and answers.
     pub fn accept(&self) {
+        self.inner.is_silent.store(false, Ordering::SeqCst);
         self.judge(|_| Ok(()));
     }
 
     /// From now on takes nothing.
     pub fn go_down(&self) {
         self.judge(|_| Err(PublishError::transient("the broker is down")));
+    }
+
+    /// From now on takes calls and never answers them, as a network that drops every packet.
+    pub fn fall_silent(&self) {
+        self.inner.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    /// How many calls are out.
+    pub fn calls_out(&self) -> usize {
+        self.inner.load.lock().unwrap().calls
+    }
+
+    /// The most calls that were out at a time.
+    pub fn most_calls_out(&self) -> usize {
+        self.inner.load.lock().unwrap().most_calls
+    }
+
+    /// The most bytes of payloads that were out at a time, in all calls.
+    pub fn most_bytes_out(&self) -> usize {
+        self.inner.load.lock().unwrap().most_bytes
+    }
+
+    /// The most messages of a call.
+    pub fn most_messages_in_a_call(&self) -> usize {
+        self.inner.load.lock().unwrap().most_messages
+    }
+
+    /// Begins to look for the most anew, from what is out now.
+    pub fn forget_the_most(&self) {
+        let mut load = self.inner.load.lock().unwrap();
+        load.most_calls = load.calls;
+        load.most_bytes = load.bytes;
+        load.most_messages = 0;
     }
 
     /// How often it was called.
@@ -157,6 +206,9 @@ impl Publisher for RecordingPublisher {
     async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
         self.inner.calls.fetch_add(1, Ordering::SeqCst);
         let _busy = Busy::of(&self.inner, messages);
+        if self.inner.is_silent.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         if !self.inner.delay.is_zero() {
             tokio::time::sleep(self.inner.delay).await;
         }
@@ -188,6 +240,7 @@ impl Publisher for RecordingPublisher {
 struct Busy<'a> {
     inner: &'a Inner,
     keys: HashSet<(String, String)>,
+    bytes: usize,
 }
 
 impl<'a> Busy<'a> {
@@ -205,12 +258,24 @@ impl<'a> Busy<'a> {
             free
         });
         drop(busy);
-        Self { inner, keys }
+        let bytes = messages.iter().map(|message| message.payload.len()).sum();
+        let mut load = inner.load.lock().unwrap();
+        load.calls += 1;
+        load.bytes += bytes;
+        load.most_calls = load.most_calls.max(load.calls);
+        load.most_bytes = load.most_bytes.max(load.bytes);
+        load.most_messages = load.most_messages.max(messages.len());
+        drop(load);
+        Self { inner, keys, bytes }
     }
 }
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
+        let mut load = self.inner.load.lock().unwrap();
+        load.calls -= 1;
+        load.bytes -= self.bytes;
+        drop(load);
         let mut busy = self.inner.busy.lock().unwrap();
         busy.retain(|key| !self.keys.contains(key));
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use outbox_runtime::Backend;
 use outbox_runtime::Outbox;
 use outbox_runtime::health::HealthHandle;
-use outbox_runtime::relay::{Relay, RelayOptions};
+use outbox_runtime::relay::{Circuit, Relay, RelayCounts, RelayOptions};
 use outbox_runtime::store::Backlog;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -17,7 +17,14 @@ pub struct RunningRelay {
     stop: Arc<Notify>,
     /// The relay's health.
     pub health: HealthHandle,
-    backlog: Box<dyn Fn() -> Option<Backlog> + Send + Sync>,
+    look: Box<dyn Fn() -> Look + Send + Sync>,
+}
+
+/// What can be read of a relay.
+struct Look {
+    backlog: Option<Backlog>,
+    circuit: Circuit,
+    counts: RelayCounts,
 }
 
 impl RunningRelay {
@@ -45,7 +52,11 @@ impl RunningRelay {
             task,
             stop,
             health,
-            backlog: Box::new(move || watched.backlog()),
+            look: Box::new(move || Look {
+                backlog: watched.backlog(),
+                circuit: watched.circuit(),
+                counts: watched.counts(),
+            }),
         }
     }
 
@@ -56,13 +67,35 @@ impl RunningRelay {
     pub async fn backlog(&self, wanted: impl Fn(&Backlog) -> bool) -> Backlog {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            let latest = (self.backlog)();
+            let latest = (self.look)().backlog;
             if let Some(backlog) = latest.filter(|backlog| wanted(backlog)) {
                 return backlog;
             }
             assert!(Instant::now() < deadline, "{latest:?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Its circuit to the broker.
+    pub fn circuit(&self) -> Circuit {
+        (self.look)().circuit
+    }
+
+    /// Waits until its circuit to the broker is open or half-open.
+    ///
+    /// # Panics
+    /// After a minute.
+    pub async fn opened(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.circuit() == Circuit::Closed {
+            assert!(Instant::now() < deadline, "the circuit is closed");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// What it has done.
+    pub fn counts(&self) -> RelayCounts {
+        (self.look)().counts
     }
 
     /// Stops it in good order.

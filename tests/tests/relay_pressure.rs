@@ -8,3 +8,9 @@
 
 #[path = "relay_pressure/backlog.rs"]
 mod backlog;
+#[path = "relay_pressure/bytes.rs"]
+mod bytes;
+#[path = "relay_pressure/circuit.rs"]
+mod circuit;
+#[path = "relay_pressure/rate.rs"]
+mod rate;

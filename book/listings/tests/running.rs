@@ -154,6 +154,21 @@ async fn retries_are_a_policy() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+#[tokio::test]
+async fn pressure_has_bounds() -> Result<(), Box<dyn std::error::Error>> {
+    // ANCHOR: pressure
+    let options = RelayOptions::default()
+        .batch_bytes(256 << 10)
+        .max_in_flight_bytes(2 << 20)
+        .max_held_bytes(16 << 20)
+        .rate_limit(500, 100)
+        .circuit_breaker(10)
+        .backlog_ceiling(50_000, Duration::from_secs(60));
+    // ANCHOR_END: pressure
+    options.check()?;
+    Ok(())
+}
+
 // ANCHOR: publisher
 /// Sends each message to a web hook, say.
 struct WebHook {

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::watch;
 
+use super::breaker::Circuit;
 use crate::store::Backlog;
 
 /// What a relay has done since it started.
@@ -16,6 +17,8 @@ pub struct RelayCounts {
     pub parked: u64,
     /// Messages that are dead: nobody tries them again before an operator says so.
     pub dead: u64,
+    /// How often the circuit to the broker opened, see [`Circuit`].
+    pub circuit_opened: u64,
 }
 
 /// Counts for [`RelayCounts`], and the latest figures; clones count together.
@@ -24,7 +27,9 @@ pub(super) struct Counters {
     published: Arc<AtomicU64>,
     parked: Arc<AtomicU64>,
     dead: Arc<AtomicU64>,
+    circuit_opened: Arc<AtomicU64>,
     backlog: Arc<watch::Sender<Option<Backlog>>>,
+    circuit: Arc<watch::Sender<Circuit>>,
 }
 
 impl Counters {
@@ -33,6 +38,7 @@ impl Counters {
             published: self.published.load(Ordering::Relaxed),
             parked: self.parked.load(Ordering::Relaxed),
             dead: self.dead.load(Ordering::Relaxed),
+            circuit_opened: self.circuit_opened.load(Ordering::Relaxed),
         }
     }
 
@@ -46,6 +52,18 @@ impl Counters {
 
     pub(super) fn dead(&self, messages: usize) {
         self.dead.fetch_add(messages as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn circuit_opened(&self) {
+        self.circuit_opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn circuit(&self, circuit: Circuit) {
+        self.circuit.send_replace(circuit);
+    }
+
+    pub(super) fn latest_circuit(&self) -> Circuit {
+        *self.circuit.borrow()
     }
 
     pub(super) fn backlog(&self, backlog: Backlog) {

@@ -3,7 +3,9 @@ use std::sync::Arc;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
+use super::breaker::{Outcome, Permit};
 use super::engine::Engine;
+use super::lanes::{Quota, Taken, Weighed};
 use super::parking::Attempt;
 use super::publishing::{Done, Item, Key, Limit, Published, publish};
 use crate::error_text;
@@ -12,41 +14,113 @@ use crate::store::Backend;
 /// The part of health that speaks of messages which the broker does not take.
 const BROKER: &str = "the relay's broker";
 
-impl<DB: Backend> Engine<DB> {
-    /// Whether a call to the publisher may begin: the leases are certain and a place is free.
-    pub(super) fn can_dispatch(&self) -> bool {
-        self.publishing.len() < self.options.max_in_flight
-            && Instant::now() < *self.lease_until.borrow()
-    }
+/// What is remembered of a call to the publisher while it is out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Call {
+    permit: Permit,
+    bytes: usize,
+}
 
+impl<DB: Backend> Engine<DB> {
     /// Hands as much to the publisher as may be in flight.
     pub(super) fn dispatch(&mut self) {
-        let draining = self.shards.draining();
-        while self.can_dispatch() {
+        loop {
             let now = Instant::now();
-            let batch = self.lanes.take(self.options.batch_size, now, |key| {
-                !draining.contains(key.shard)
-            });
+            let Some(permit) = self.permit(now) else {
+                return;
+            };
+            let batch = self.next_batch(permit, now);
             if batch.is_empty() {
                 return;
             }
-            for taken in &batch {
-                for item in &taken.items {
-                    self.shards.start(taken.key.shard, item.epoch);
-                }
-            }
-            let limit = Limit {
-                latest: now + self.options.publish_timeout,
-                lease: self.lease_until.subscribe(),
-            };
-            self.publishing
-                .spawn(publish(Arc::clone(&self.publisher), batch, limit));
+            self.call(permit, batch, now);
         }
     }
 
+    /// When the time has come for another call, unless something else changes before.
+    pub(super) fn next_dispatch(&self) -> Option<Instant> {
+        let now = Instant::now();
+        if self.permit(now).is_none() {
+            return self.breaker.next_probe().filter(|&probe| probe > now);
+        }
+        match &self.bucket {
+            Some(bucket) if bucket.available(now) == 0 && self.lanes.held() > 0 => {
+                Some(bucket.next())
+            }
+            _ => self.lanes.next_retry(),
+        }
+    }
+
+    /// Whether a call to the publisher may begin: a place is free, the leases are certain, and the
+    /// circuit lets it through.
+    fn permit(&self, now: Instant) -> Option<Permit> {
+        let calls = self.publishing.len();
+        if calls >= self.options.max_in_flight || now >= *self.lease_until.borrow() {
+            return None;
+        }
+        self.breaker.permit(now, calls)
+    }
+
+    fn next_batch(&mut self, permit: Permit, now: Instant) -> Vec<Taken<Key, Item>> {
+        let options = &self.options;
+        let room = options
+            .max_in_flight_bytes
+            .saturating_sub(self.in_flight_bytes);
+        let is_alone = self.publishing.is_empty();
+        let bucket = self.bucket.as_ref();
+        let allowed = bucket.map_or(usize::MAX, |bucket| bucket.available(now));
+        let quota = Quota {
+            items: options.batch_size.min(allowed),
+            bytes: options.batch_bytes.min(room),
+            first: if is_alone { usize::MAX } else { room },
+        };
+        let draining = self.shards.draining();
+        if permit == Permit::Probe {
+            if let Some(since) = self.broker_failing_since {
+                self.lanes.retry_failing_since(since);
+            }
+            // A message that fails while others pass is no good probe.
+            let parked = &self.parked;
+            let batch = self.lanes.take(quota, now, |key| {
+                !draining.contains(key.shard) && !parked.holds(key)
+            });
+            if !batch.is_empty() {
+                return batch;
+            }
+        }
+        self.lanes
+            .take(quota, now, |key| !draining.contains(key.shard))
+    }
+
+    fn call(&mut self, permit: Permit, batch: Vec<Taken<Key, Item>>, now: Instant) {
+        let mut messages = 0;
+        let mut bytes = 0;
+        for taken in &batch {
+            for item in &taken.items {
+                self.shards.start(taken.key.shard, item.epoch);
+                messages += 1;
+                bytes += item.bytes();
+            }
+        }
+        self.in_flight_bytes += bytes;
+        if let Some(bucket) = &mut self.bucket {
+            bucket.spend(messages, now);
+        }
+        self.breaker.began(permit);
+        self.counters.circuit(self.breaker.circuit());
+        let limit = Limit {
+            latest: now + self.options.publish_timeout,
+            lease: self.lease_until.subscribe(),
+        };
+        let call = Call { permit, bytes };
+        let publishing = publish(Arc::clone(&self.publisher), batch, limit);
+        self.publishing
+            .spawn(async move { (call, publishing.await) });
+    }
+
     /// Takes in what became of a call to the publisher.
-    pub(super) fn take_in(&mut self, done: Result<Done, JoinError>) {
-        let Done { began, published } = match done {
+    pub(super) fn take_in(&mut self, done: Result<(Call, Done), JoinError>) {
+        let (call, Done { began, published }) = match done {
             Ok(done) => done,
             Err(error) => {
                 // Only a runtime that shuts down ends a call like this: its messages stay
@@ -55,8 +129,11 @@ impl<DB: Backend> Engine<DB> {
                 return;
             }
         };
+        self.in_flight_bytes = self.in_flight_bytes.saturating_sub(call.bytes);
+        let outcome = self.outcome(call.permit, &published);
         let now = Instant::now();
-        let any_taken = published.iter().any(|one| !one.taken.is_empty());
+        self.tell_breaker(call.permit, outcome, now);
+        let any_taken = outcome == Outcome::Taken;
         let broker_takes = any_taken || self.broker_failing_since.is_none();
         if any_taken {
             self.last_taken = self.last_taken.max(Some(began));
@@ -111,7 +188,7 @@ impl<DB: Backend> Engine<DB> {
 
     /// Tells the health which aggregates wait in place.
     fn report_broker(&mut self, failure: Option<String>) {
-        let failing = self.lanes.failing();
+        let failing = self.lanes.failing().count();
         if failing == 0 {
             self.health.recover(BROKER);
         } else if let Some(reason) = failure {

@@ -10,12 +10,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::breaker::Breaker;
 use super::chore::Chore;
 use super::counters::Counters;
+use super::dispatching::Call;
 use super::lanes::Lanes;
 use super::options::RelayOptions;
 use super::parking::Parked;
 use super::publishing::{Done, Item, Key};
+use super::rate::Bucket;
 use super::scan::Scans;
 use super::shards::Shards;
 use crate::broker::Publisher;
@@ -41,7 +44,11 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) scans: Scans,
     pub(super) lanes: Lanes<Key, Item>,
     pub(super) parked: Parked,
-    pub(super) publishing: JoinSet<Done>,
+    pub(super) publishing: JoinSet<(Call, Done)>,
+    /// What the calls in `publishing` hold.
+    pub(super) in_flight_bytes: usize,
+    pub(super) breaker: Breaker,
+    pub(super) bucket: Option<Bucket>,
 
     /// Until when nobody else can own our shards, by this machine's monotonic clock.
     pub(super) lease_until: watch::Sender<Instant>,
@@ -91,6 +98,8 @@ impl<DB: Backend> Engine<DB> {
             queries,
             publisher,
             poll_pause: options.poll_min,
+            breaker: Breaker::new(options.failed_calls, options.backoff),
+            bucket: options.rate_limit.map(|rate| Bucket::new(rate, now)),
             sampling: Chore::new(
                 "the relay can't look at its backlog",
                 now + options.backlog_interval,
@@ -103,6 +112,7 @@ impl<DB: Backend> Engine<DB> {
             lanes: Lanes::default(),
             parked: Parked::default(),
             publishing: JoinSet::new(),
+            in_flight_bytes: 0,
             lease_until: watch::Sender::new(now),
             broker_failing_since: None,
             last_taken: None,
@@ -195,10 +205,8 @@ impl<DB: Backend> Engine<DB> {
         if !self.parked.is_idle() {
             next = next.min(self.parking.due());
         }
-        if self.can_dispatch()
-            && let Some(retry) = self.lanes.next_retry()
-        {
-            next = next.min(retry);
+        if let Some(dispatch) = self.next_dispatch() {
+            next = next.min(dispatch);
         }
         tokio::select! {
             Some(done) = self.publishing.join_next() => {
@@ -225,7 +233,9 @@ impl<DB: Backend> Engine<DB> {
 
     /// Whether enough messages can be taken in to make a read worth its while.
     fn has_room(&self) -> bool {
-        self.room() * 8 >= self.read_size() && !self.shards.all().is_empty()
+        self.room() * 8 >= self.read_size()
+            && self.lanes.held_bytes() < self.options.max_held_bytes
+            && !self.shards.all().is_empty()
     }
 
     pub(super) fn room(&self) -> usize {

@@ -5,6 +5,23 @@ use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 
+/// What takes up room.
+pub(super) trait Weighed {
+    /// How much, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+/// How much may be taken at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quota {
+    /// So many items.
+    pub(super) items: usize,
+    /// So many bytes altogether, unless the first item alone is larger.
+    pub(super) bytes: usize,
+    /// So many bytes in the first item.
+    pub(super) first: usize,
+}
+
 /// Items in queues by key: those of one key strictly in order, different keys side by side.
 ///
 /// A key that fails waits for its retry with all that stands behind it; every other key goes on.
@@ -19,6 +36,7 @@ pub(super) struct Lanes<K, T> {
     waiting: BTreeMap<Ticket, K>,
     tickets: u64,
     held: usize,
+    held_bytes: usize,
 }
 
 /// When a retry is due, and a number that makes it unique.
@@ -39,6 +57,7 @@ enum State {
     /// So many items are out; `dropped` when they must not come back.
     Busy {
         taken: usize,
+        bytes: usize,
         dropped: bool,
     },
 }
@@ -60,14 +79,16 @@ impl<K, T> Default for Lanes<K, T> {
             waiting: BTreeMap::new(),
             tickets: 0,
             held: 0,
+            held_bytes: 0,
         }
     }
 }
 
-impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
+impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
     /// Adds an item behind all others of its key.
     pub(super) fn push(&mut self, key: K, item: T) {
         self.held += 1;
+        self.held_bytes += item.bytes();
         if let Some(lane) = self.lanes.get_mut(&key) {
             lane.queue.push_back(item);
             return;
@@ -89,9 +110,15 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         self.held
     }
 
-    /// How many keys failed last time.
-    pub(super) fn failing(&self) -> usize {
-        self.lanes.values().filter(|lane| lane.attempts > 0).count()
+    /// How many bytes those have.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// The keys that failed last time.
+    pub(super) fn failing(&self) -> impl Iterator<Item = &K> {
+        let failing = self.lanes.iter().filter(|(_, lane)| lane.attempts > 0);
+        failing.map(|(key, _)| key)
     }
 
     /// When the earliest retry is due.
@@ -99,17 +126,21 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         self.waiting.keys().next().map(|&(due, _)| due)
     }
 
-    /// Takes up to `max` items of keys that are neither busy nor waiting and that `allowed` lets
-    /// pass; several of one key only in order. A key that failed last time gives a single item.
+    /// Takes items of keys that are neither busy nor waiting and that `allowed` lets pass, as much
+    /// as `quota` says; several of one key only in order. A key that failed last time gives a
+    /// single item. An item for which there is no room ends it: smaller ones don't overtake it, or
+    /// it might never find room.
     pub(super) fn take(
         &mut self,
-        max: usize,
+        quota: Quota,
         now: Instant,
         allowed: impl Fn(&K) -> bool,
     ) -> Vec<Taken<K, T>> {
         self.wake_due(now);
         let mut taken = Vec::new();
-        let mut left = max;
+        let mut left = quota.items;
+        let mut room = quota.first;
+        let mut rest = quota.bytes;
         let mut skipped = Vec::new();
         while left > 0
             && let Some(key) = self.ready.pop_front()
@@ -125,13 +156,37 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
                 continue;
             }
             let most = if lane.attempts > 0 { 1 } else { left };
-            let items: Vec<T> = lane.queue.drain(..most.min(lane.queue.len())).collect();
+            let mut items = Vec::new();
+            let mut bytes = 0;
+            let mut is_full = false;
+            while items.len() < most
+                && let Some(item) = lane.queue.pop_front()
+            {
+                let size = item.bytes();
+                if size > room {
+                    lane.queue.push_front(item);
+                    is_full = true;
+                    break;
+                }
+                rest = rest.saturating_sub(size);
+                room = rest;
+                bytes += size;
+                items.push(item);
+            }
+            if items.is_empty() {
+                skipped.push(key);
+                break;
+            }
             left -= items.len();
             lane.state = State::Busy {
                 taken: items.len(),
+                bytes,
                 dropped: false,
             };
             taken.push(Taken { key, items });
+            if is_full {
+                break;
+            }
         }
         for key in skipped.into_iter().rev() {
             self.ready.push_front(key);
@@ -144,10 +199,11 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         let Some(lane) = self.lanes.get_mut(key) else {
             return;
         };
-        let State::Busy { taken, .. } = lane.state else {
+        let State::Busy { taken, bytes, .. } = lane.state else {
             return;
         };
         self.held -= taken;
+        self.held_bytes -= bytes;
         lane.attempts = 0;
         lane.failing_since = None;
         self.make_ready(key);
@@ -159,16 +215,23 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         let Some(lane) = self.lanes.get_mut(key) else {
             return 0;
         };
-        let State::Busy { taken, dropped } = lane.state else {
+        let State::Busy {
+            taken,
+            bytes,
+            dropped,
+        } = lane.state
+        else {
             return 0;
         };
         if dropped {
             self.held -= taken;
+            self.held_bytes -= bytes;
             self.make_ready(key);
             return 0;
         }
         let finished = taken.saturating_sub(rest.len());
         self.held -= finished;
+        self.held_bytes -= bytes.saturating_sub(bytes_of(&rest));
         if finished > 0 {
             lane.attempts = 0;
             lane.failing_since = None;
@@ -192,12 +255,19 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         let Some(lane) = self.lanes.get_mut(key) else {
             return;
         };
-        let State::Busy { taken, dropped } = lane.state else {
+        let State::Busy {
+            taken,
+            bytes,
+            dropped,
+        } = lane.state
+        else {
             return;
         };
         self.held -= taken;
+        self.held_bytes -= bytes;
         if !dropped {
             self.held += rest.len();
+            self.held_bytes += bytes_of(&rest);
             for item in rest.into_iter().rev() {
                 lane.queue.push_front(item);
             }
@@ -213,11 +283,12 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
         let Some(Lane { queue, state, .. }) = self.lanes.remove(key) else {
             return VecDeque::new();
         };
-        let out = match state {
-            State::Busy { taken, .. } => taken,
-            State::Ready | State::Waiting(_) => 0,
+        let (out, out_bytes) = match state {
+            State::Busy { taken, bytes, .. } => (taken, bytes),
+            State::Ready | State::Waiting(_) => (0, 0),
         };
         self.held -= out + queue.len();
+        self.held_bytes -= out_bytes + bytes_of(&queue);
         queue
     }
 
@@ -253,11 +324,13 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
     /// their key stays busy until they are reported.
     pub(super) fn drop_keys(&mut self, gone: impl Fn(&K) -> bool) {
         let held = &mut self.held;
+        let held_bytes = &mut self.held_bytes;
         self.lanes.retain(|key, lane| {
             if !gone(key) {
                 return true;
             }
             *held -= lane.queue.len();
+            *held_bytes -= bytes_of(&lane.queue);
             lane.queue.clear();
             lane.attempts = 0;
             lane.failing_since = None;
@@ -296,6 +369,10 @@ impl<K: Hash + Eq + Clone, T> Lanes<K, T> {
             self.ready.push_back(key.clone());
         }
     }
+}
+
+fn bytes_of<'a, T: Weighed + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
+    items.into_iter().map(Weighed::bytes).sum()
 }
 
 #[cfg(test)]

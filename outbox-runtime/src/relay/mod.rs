@@ -54,7 +54,10 @@
 //!
 //! While the broker takes nothing at all, messages are retried in place with backoff and jitter. Up
 //! to [`RelayOptions::max_held`] of them wait in memory, then reading waits. Nothing counts as
-//! published that the publisher did not confirm.
+//! published that the publisher did not confirm. After [`RelayOptions::circuit_breaker`] calls in a
+//! row that came to nothing, only one call at a time is made, at growing distances, until the broker
+//! takes something of it. That decides about calls alone: leases are kept, order and parking are
+//! as without it.
 //!
 //! # When a message fails
 //!
@@ -71,7 +74,9 @@
 //! one more query a second at most, and one whenever a retry is due.
 
 mod backlog;
+mod breaker;
 mod chore;
+mod circuit;
 mod counters;
 mod dispatching;
 mod engine;
@@ -83,6 +88,7 @@ mod parking;
 mod positions;
 mod publishing;
 mod ranges;
+mod rate;
 mod reading;
 mod scan;
 mod scheduling;
@@ -104,6 +110,7 @@ use crate::health::HealthHandle;
 use crate::store::{Backend, Backlog, Wake};
 use crate::unit_of_work::Outbox;
 
+pub use breaker::Circuit;
 pub use counters::RelayCounts;
 pub use options::{RelayOptions, RelayOptionsError};
 
@@ -172,6 +179,11 @@ impl<DB: Backend> Relay<DB> {
     /// What it has done so far.
     pub fn counts(&self) -> RelayCounts {
         self.counters.counts()
+    }
+
+    /// Whether it calls its publisher at this moment, or waits since calls failed.
+    pub fn circuit(&self) -> Circuit {
+        self.counters.latest_circuit()
     }
 
     /// What waited in the log when the relay last looked, which it does once in

@@ -1,8 +1,11 @@
+mod pressure;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
 use super::backlog::Ceiling;
+use super::rate::Rate;
 use crate::backoff::Backoff;
 use crate::retry::RetryPolicy;
 
@@ -24,6 +27,11 @@ pub struct RelayOptions {
     pub(super) batch_size: usize,
     pub(super) max_in_flight: usize,
     pub(super) max_held: usize,
+    pub(super) batch_bytes: usize,
+    pub(super) max_in_flight_bytes: usize,
+    pub(super) max_held_bytes: usize,
+    pub(super) rate_limit: Option<Rate>,
+    pub(super) failed_calls: u32,
     pub(super) lease: Duration,
     pub(super) poll_min: Duration,
     pub(super) poll_max: Duration,
@@ -42,6 +50,11 @@ impl Default for RelayOptions {
             batch_size: 100,
             max_in_flight: 8,
             max_held: 10_000,
+            batch_bytes: 1 << 20,
+            max_in_flight_bytes: 8 << 20,
+            max_held_bytes: 64 << 20,
+            rate_limit: None,
+            failed_calls: 5,
             lease: Duration::from_secs(15),
             poll_min: Duration::from_millis(10),
             poll_max: Duration::from_secs(1),
@@ -115,34 +128,6 @@ impl RelayOptions {
         self
     }
 
-    /// More pending rows than `rows`, or an oldest one that occurred longer ago than `age`, turn the
-    /// health to degraded, and back once there are fewer and younger ones. 100,000 rows and 5
-    /// minutes if not set.
-    ///
-    /// [`Backlog`](crate::store::Backlog) says what is pending; parked messages are not, they
-    /// degrade the health by themselves. Rows are counted up to 1,000,000: a ceiling above that is
-    /// none. Nor is `Duration::MAX`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use outbox_runtime::relay::RelayOptions;
-    ///
-    /// let options = RelayOptions::default().backlog_ceiling(10_000, Duration::from_secs(30));
-    /// let without = RelayOptions::default().backlog_ceiling(u32::MAX, Duration::MAX);
-    /// # assert!(options.check().is_ok() && without.check().is_ok());
-    /// ```
-    pub fn backlog_ceiling(mut self, rows: u32, age: Duration) -> Self {
-        self.backlog_ceiling = Ceiling { rows, age };
-        self
-    }
-
-    /// How often each instance looks at the backlog, for the ceiling and for who reads the
-    /// figures: one statement. 100 ms or more; 10 s if not set.
-    pub fn backlog_interval(mut self, interval: Duration) -> Self {
-        self.backlog_interval = interval.min(LONGEST);
-        self
-    }
-
     /// How parked messages are tried again, and when they are dead. Its waits are those of
     /// [`backoff`](Self::backoff) if it has none of its own.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
@@ -184,6 +169,18 @@ impl RelayOptions {
             (
                 self.max_held >= self.batch_size,
                 "max_held has to be at least batch_size",
+            ),
+            (
+                self.batch_bytes > 0 && self.max_in_flight_bytes > 0 && self.max_held_bytes > 0,
+                "batch_bytes, max_in_flight_bytes and max_held_bytes have to be at least 1",
+            ),
+            (
+                self.rate_limit.is_none_or(Rate::is_usable),
+                "rate_limit needs 1 to 1,000,000 messages a second and a burst of at least 1",
+            ),
+            (
+                self.failed_calls > 0,
+                "circuit_breaker has to be at least 1",
             ),
             (
                 lease.contains(&self.lease),
@@ -261,7 +258,10 @@ mod tests {
             .lease(Duration::ZERO)
             .poll_interval(Duration::from_secs(2), Duration::from_secs(1))
             .publish_timeout(Duration::ZERO)
-            .backlog_interval(Duration::ZERO);
+            .backlog_interval(Duration::ZERO)
+            .max_held_bytes(0)
+            .rate_limit(10, 0)
+            .circuit_breaker(0);
         let text = options.check().unwrap_err().to_string();
         for name in [
             "batch_size",
@@ -270,6 +270,9 @@ mod tests {
             "poll_interval",
             "publish_timeout",
             "backlog_interval",
+            "max_held_bytes",
+            "rate_limit",
+            "circuit_breaker",
         ] {
             assert!(text.contains(name), "{text}");
         }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 
 use self::spans::PublishSpans;
-use super::lanes::Taken;
+use super::lanes::{Taken, Weighed};
 use crate::broker::{PublishError, Publisher};
 use crate::domain::{Message, Metadata, Shard};
 use crate::fault::{self, Point};
@@ -76,6 +76,17 @@ impl Item {
             Ok(message) => Some(&message.metadata.event_type),
             Err(unreadable) => unreadable.event_type.as_deref(),
         }
+    }
+}
+
+impl Weighed for Item {
+    /// What its content takes up: payload and headers. A row that is no message has neither.
+    fn bytes(&self) -> usize {
+        self.content.as_ref().map_or(0, |message| {
+            let headers = message.metadata.headers.iter();
+            let headers = headers.map(|(name, value)| name.len() + value.len());
+            message.payload.len() + headers.sum::<usize>()
+        })
     }
 }
 

@@ -11,6 +11,7 @@ pub mod bank;
 mod database;
 mod foreign_writer;
 mod message;
+mod partitioned_broker;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod postman;
@@ -24,6 +25,7 @@ mod sqlite;
 pub use database::{Fixture, TestDatabase};
 pub use foreign_writer::insert_events;
 pub use message::message;
+pub use partitioned_broker::PartitionedBroker;
 #[cfg(feature = "postgres")]
 pub use postgres::postgres;
 pub use postman::{Answer, Postman};

@@ -13,7 +13,7 @@ pub use delivery::{Acknowledge, Delivery};
 pub use error::{BoxError, BrokerError, PublishError};
 pub use in_process::InProcessBroker;
 pub use publisher::Publisher;
-pub use subscriber::{Deliveries, Subscriber, Subscription};
+pub use subscriber::{Deliveries, Sharing, Subscriber, Subscription};
 
 /// A broker that both takes and delivers messages.
 ///

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +14,25 @@ pub struct Subscription {
     pub group: String,
     /// The wire names of the events that the group wants.
     pub event_types: BTreeSet<String>,
+    /// Which partition to read, at a broker whose partitions are leased ([`Sharing::Leased`]).
+    pub partition: Option<u16>,
+}
+
+/// How a group's messages are shared out among its members, each ordering key to one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Sharing {
+    /// By the broker: each member subscribes once and gets its part.
+    #[default]
+    ByBroker,
+    /// By leases in the consumers' database: the broker has so many partitions, numbered from 0,
+    /// all messages of an ordering key are in one of them, and each partition is subscribed to
+    /// by the member that has leased it. While a lease moves, two members may read one partition
+    /// for a moment; that costs duplicates, which the inbox absorbs, and not the order.
+    Leased {
+        /// How many: more than there will ever be instances.
+        partitions: NonZeroU16,
+    },
 }
 
 impl Subscription {
@@ -24,6 +44,16 @@ impl Subscription {
         Self {
             group: group.into(),
             event_types: event_types.into_iter().map(Into::into).collect(),
+            partition: None,
+        }
+    }
+
+    /// The same for one partition.
+    #[must_use]
+    pub fn of_partition(&self, partition: u16) -> Self {
+        Self {
+            partition: Some(partition),
+            ..self.clone()
         }
     }
 }
@@ -31,6 +61,11 @@ impl Subscription {
 /// Opens subscriptions at a broker.
 #[async_trait]
 pub trait Subscriber: Send + Sync {
+    /// How a group's messages are shared out among its members. By the broker unless told.
+    fn sharing(&self) -> Sharing {
+        Sharing::ByBroker
+    }
+
     /// Joins the group and starts to receive.
     ///
     /// Whatever the group has not acknowledged yet is delivered again, to this member or another.
@@ -65,6 +100,10 @@ pub trait Deliveries: Send {
 
 #[async_trait]
 impl<S: Subscriber + ?Sized> Subscriber for Arc<S> {
+    fn sharing(&self) -> Sharing {
+        (**self).sharing()
+    }
+
     async fn subscribe(
         &self,
         subscription: Subscription,

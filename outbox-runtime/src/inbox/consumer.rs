@@ -4,19 +4,23 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, watch};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tokio_util::task::TaskTracker;
+use tracing::info;
 
 use super::counters::{ConsumerCounts, Counters};
 use super::crew::Crew;
 use super::dispatch::Dispatcher;
 use super::handlers::{Handlers, Selection};
+use super::intake::{Intake, Source};
 use super::options::ConsumerOptions;
 use super::parking::Parking;
+use super::partitions::{Held, Leases};
 use super::transact::Transactor;
-use crate::broker::{Deliveries, Subscriber, Subscription};
-use crate::error_text;
+use crate::broker::{Sharing, Subscriber, Subscription};
 use crate::handler::States;
 use crate::health::HealthHandle;
 use crate::problem::{self, Problem};
@@ -175,52 +179,65 @@ impl<DB: Backend> Consumer<DB> {
         let subscription = Subscription::new(self.outbox.service(), handlers.event_types());
         let crew = Crew::new(self.dispatcher(handlers, stop.clone()));
         crew.retry_parked();
-        let mut failures = 0;
-        while !stop.is_cancelled() {
-            let mut open = None;
-            let reason = self
-                .session(&crew, &subscription, &mut open, &mut failures)
-                .await;
-            let Some(reason) = reason else {
-                // What is in work is acknowledged over the subscription that is still open.
-                return crew.finish(self.options.shutdown_deadline).await;
-            };
-            failures += 1;
-            warn!(reason, failures, "no subscription; trying again");
-            self.health.degrade(SUBSCRIPTION, reason);
-            let wait = tokio::time::sleep(self.options.backoff.delay(failures));
-            stop.run_until_cancelled(wait).await;
-        }
-        crew.finish(self.options.shutdown_deadline).await
-    }
-
-    /// Subscribes and takes messages until the consumer stops (`None`) or the subscription breaks.
-    async fn session(
-        &self,
-        crew: &Crew<DB>,
-        subscription: &Subscription,
-        open: &mut Option<Box<dyn Deliveries>>,
-        failures: &mut u32,
-    ) -> Option<String> {
-        let stop = crew.stop();
-        let subscribing = self.subscriber.subscribe(subscription.clone());
-        let deliveries = match stop.run_until_cancelled(subscribing).await? {
-            Ok(deliveries) => open.insert(deliveries),
-            Err(error) => return Some(error_text::of_error(&error)),
+        let intake = Intake {
+            subscriber: &*self.subscriber,
+            crew: &crew,
+            health: &self.health,
+            backoff: self.options.backoff,
+            subscribed: &self.subscribed,
         };
-        self.health.recover(SUBSCRIPTION);
-        self.subscribed.send_replace(true);
-        loop {
-            let place = stop.run_until_cancelled(crew.place()).await??;
-            match stop.run_until_cancelled(deliveries.next()).await? {
-                Ok(Some(delivery)) => {
-                    *failures = 0;
-                    crew.take(delivery, place);
-                }
-                Ok(None) => return Some("the broker ended the subscription".to_owned()),
-                Err(error) => return Some(error_text::of_error(&error)),
+        match self.subscriber.sharing() {
+            Sharing::ByBroker => {
+                let source = Source {
+                    subscription,
+                    part: SUBSCRIPTION.to_owned(),
+                    stop,
+                    in_work: None,
+                };
+                let _open = intake.run(&source).await;
+                crew.finish(self.options.shutdown_deadline).await
+            }
+            Sharing::Leased { partitions } => {
+                self.run_leased(&intake, &subscription, partitions.get(), &stop)
+                    .await
             }
         }
+    }
+
+    /// Reads the partitions that this instance has leased.
+    async fn run_leased(
+        &self,
+        intake: &Intake<'_, DB>,
+        subscription: &Subscription,
+        partitions: u16,
+        stop: &CancellationToken,
+    ) -> Result<(), ConsumerError> {
+        let mut leases = Leases::new(
+            &self.outbox,
+            partitions,
+            self.options.lease,
+            self.options.backoff,
+            &self.health,
+        );
+        let ended = Notify::new();
+        let (begin, mut begun) = mpsc::channel::<Held>(1);
+        let mut reading = FuturesUnordered::new();
+        {
+            let mut keeping = pin!(leases.keep(&begin, &ended, stop));
+            loop {
+                tokio::select! {
+                    () = &mut keeping => break,
+                    Some(held) = begun.recv() => {
+                        reading.push(read_partition(intake, subscription, held, &ended));
+                    }
+                    Some(()) = reading.next() => {}
+                }
+            }
+        }
+        // The subscriptions in `reading` stay open for what is in work.
+        let finished = intake.crew.finish(self.options.shutdown_deadline).await;
+        leases.leave().await;
+        finished
     }
 
     fn dispatcher(&self, handlers: Handlers<DB>, stop: CancellationToken) -> Dispatcher<DB> {
@@ -256,6 +273,28 @@ impl<DB: Backend> Consumer<DB> {
     pub(crate) fn subscribed(&self) -> watch::Receiver<bool> {
         self.subscribed.subscribe()
     }
+}
+
+/// Reads a partition until it is given up or lost, and then waits for what of it is in work.
+async fn read_partition<DB: Backend>(
+    intake: &Intake<'_, DB>,
+    subscription: &Subscription,
+    held: Held,
+    ended: &Notify,
+) {
+    let in_work = TaskTracker::new();
+    let source = Source {
+        subscription: subscription.of_partition(held.partition),
+        part: format!("{SUBSCRIPTION} to partition {}", held.partition),
+        stop: held.stop,
+        in_work: Some(in_work.clone()),
+    };
+    let open = intake.run(&source).await;
+    in_work.close();
+    in_work.wait().await;
+    drop(open);
+    held.ended.cancel();
+    ended.notify_one();
 }
 
 impl<DB: Backend> fmt::Debug for Consumer<DB> {

@@ -39,10 +39,6 @@ impl<DB: Backend> Crew<DB> {
         }
     }
 
-    pub(super) fn stop(&self) -> &CancellationToken {
-        &self.dispatcher.stop
-    }
-
     /// Tries parked messages again until the consumer stops.
     pub(super) fn retry_parked(&self) {
         let abort = self.abort.token().clone();
@@ -73,7 +69,7 @@ impl<DB: Backend> Crew<DB> {
     }
 
     /// Waits until the messages in work are done, and cancels them at the deadline.
-    pub(super) async fn finish(self, deadline: Duration) -> Result<(), ConsumerError> {
+    pub(super) async fn finish(&self, deadline: Duration) -> Result<(), ConsumerError> {
         self.tasks.close();
         if tokio::time::timeout(deadline, self.tasks.wait())
             .await

@@ -7,9 +7,11 @@ mod crew;
 mod dispatch;
 mod failure;
 mod handlers;
+mod intake;
 mod lanes;
 mod options;
 mod parking;
+mod partitions;
 mod transact;
 
 pub use consumer::{Consumer, ConsumerError};

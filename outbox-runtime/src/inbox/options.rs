@@ -34,6 +34,9 @@ pub enum OnUnreadable {
 /// How many messages are handled at a time unless the user says.
 const MOST_UNLESS_TOLD: usize = 16;
 
+const SHORTEST_LEASE: Duration = Duration::from_millis(300);
+const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How a consumer works. The defaults suit most services.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerOptions {
@@ -43,6 +46,7 @@ pub struct ConsumerOptions {
     retry: RetryPolicy,
     retry_of: BTreeMap<String, RetryPolicy>,
     pub(super) poll_interval: Duration,
+    pub(super) lease: Duration,
     pub(super) on_unhandled: OnUnhandled,
     pub(super) on_unreadable: OnUnreadable,
     pub(super) shutdown_deadline: Duration,
@@ -59,6 +63,7 @@ impl ConsumerOptions {
             retry: RetryPolicy::new(),
             retry_of: BTreeMap::new(),
             poll_interval: Duration::from_secs(5),
+            lease: Duration::from_secs(15),
             on_unhandled: OnUnhandled::default(),
             on_unreadable: OnUnreadable::default(),
             shutdown_deadline: Duration::from_secs(30),
@@ -112,6 +117,16 @@ impl ConsumerOptions {
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval;
+        self
+    }
+
+    /// Sets how long a partition stays with an instance that no longer renews its lease: what a
+    /// crash costs at most in delay, at a broker whose partitions are leased
+    /// ([`Sharing::Leased`](crate::broker::Sharing)). It is renewed three times in that time. 300 ms
+    /// to one day, and 15 s unless told.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease.clamp(SHORTEST_LEASE, LONGEST_LEASE);
         self
     }
 

@@ -7,7 +7,8 @@ use sqlx::{Database, Decode, Encode, Pool, Transaction, Type};
 
 use super::{
     AdminStore, BacklogStore, DeadLetterStore, InboxParkingStore, MigrationStore, Names,
-    ParkingStore, RelayStore, RetentionStore, RowLock, ScheduleStore, TableMapping, WriteStore,
+    ParkingStore, PartitionStore, RelayStore, RetentionStore, RowLock, ScheduleStore, TableMapping,
+    WriteStore,
 };
 
 /// A database on which units of work, outbox and inbox can live.
@@ -23,6 +24,7 @@ pub trait Backend:
     + WriteStore
     + MigrationStore
     + InboxParkingStore
+    + PartitionStore
     + RelayStore
     + ParkingStore
     + ScheduleStore

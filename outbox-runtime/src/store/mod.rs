@@ -11,6 +11,7 @@ mod letter;
 mod mapping;
 mod migration;
 mod parking;
+pub(crate) mod partitions;
 mod persist;
 mod relay;
 mod render;
@@ -50,6 +51,7 @@ pub use parking::{
     ATTEMPTS_KEPT, DueRequest, DueRow, FailedRow, LaneOutcome, ParkedFailure, ParkedLane,
     ParkingStore, ToPark,
 };
+pub use partitions::{Member, Membership, PartitionStore};
 pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
 pub use relay::{
     JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,

@@ -1,5 +1,5 @@
 /// The objects that migrations make; SQL files write their names plainly.
-const OBJECTS: [&str; 30] = [
+const OBJECTS: [&str; 32] = [
     "outbox_message",
     "outbox_message_business_key",
     "outbox_shard",
@@ -20,6 +20,8 @@ const OBJECTS: [&str; 30] = [
     "inbox_message_archive",
     "inbox_message_processed_at",
     "inbox_message",
+    "inbox_member",
+    "inbox_partition",
     "inbox_parked",
     "inbox_parked_lane",
     "inbox_parked_passed",

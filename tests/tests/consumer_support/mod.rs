@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outbox_runtime::backoff::Backoff;
+use outbox_runtime::broker::Subscriber;
 use outbox_runtime::handler::States;
 use outbox_runtime::inbox::{Consumer, ConsumerError, ConsumerOptions};
 use outbox_runtime::prelude::*;
-use outbox_tests::{Fixture, Postman, TestDatabase};
+use outbox_tests::{Fixture, TestDatabase};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -197,6 +198,12 @@ impl<DB: Backend> Running<DB> {
         assert_eq!(self.consumer.counts().handled, count);
     }
 
+    /// Ends at once, as a crash would.
+    pub async fn crash(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
     pub async fn stop(self) -> Result<(), ConsumerError> {
         self.stop.cancel();
         self.task.await.unwrap()
@@ -214,13 +221,13 @@ pub fn options() -> ConsumerOptions {
 /// A consumer of the named handlers.
 pub fn consumer<DB: TestDatabase>(
     fixture: &Fixture<DB>,
-    postman: &Postman,
+    subscriber: &(impl Subscriber + Clone + 'static),
     script: &Script,
     wanted: &'static [&'static str],
 ) -> Consumer<DB> {
     let mut states = States::default();
     states.insert(script.clone());
-    Consumer::new(fixture.outbox.clone(), postman.clone())
+    Consumer::new(fixture.outbox.clone(), subscriber.clone())
         .with_states(states)
         .with_options(options())
         .select_consumers(move |name| wanted.contains(&name))

@@ -3,7 +3,7 @@ use sqlx::{AssertSqlSafe, Executor, Pool, Postgres};
 use crate::store::{Error, Migration, MigrationStore, Names};
 
 /// Number, name and SQL of each migration, oldest first.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "outbox", include_str!("migrations/0001_outbox.sql")),
     (2, "parking", include_str!("migrations/0002_parking.sql")),
     (
@@ -25,6 +25,11 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
         6,
         "dead_letters",
         include_str!("migrations/0006_dead_letters.sql"),
+    ),
+    (
+        7,
+        "partitions",
+        include_str!("migrations/0007_partitions.sql"),
     ),
 ];
 

@@ -8,6 +8,7 @@ mod inbox;
 mod inbox_parking;
 mod migrations;
 mod parking;
+mod partitions;
 mod relay;
 mod retention;
 mod schedule;

@@ -1,0 +1,127 @@
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::warn;
+
+use super::crew::Crew;
+use crate::backoff::Backoff;
+use crate::broker::{Acknowledge, BrokerError, Deliveries, Delivery, Subscriber, Subscription};
+use crate::error_text;
+use crate::health::HealthHandle;
+use crate::store::Backend;
+
+/// Takes the messages of one subscription to the crew, and subscribes anew when that breaks.
+pub(super) struct Intake<'a, DB: Backend> {
+    pub(super) subscriber: &'a dyn Subscriber,
+    pub(super) crew: &'a Crew<DB>,
+    pub(super) health: &'a HealthHandle,
+    pub(super) backoff: Backoff,
+    /// Told of the first success.
+    pub(super) subscribed: &'a watch::Sender<bool>,
+}
+
+/// One subscription.
+pub(super) struct Source {
+    pub(super) subscription: Subscription,
+    /// The part of the health that speaks of it.
+    pub(super) part: String,
+    /// Ends it.
+    pub(super) stop: CancellationToken,
+    /// Counts its messages until each is answered, where somebody waits for that.
+    pub(super) in_work: Option<TaskTracker>,
+}
+
+impl<DB: Backend> Intake<'_, DB> {
+    /// Takes messages until the source is stopped. What is in work then is acknowledged over the
+    /// subscription that is returned, so it has to stay open.
+    pub(super) async fn run(&self, source: &Source) -> Option<Box<dyn Deliveries>> {
+        let mut failures = 0;
+        while !source.stop.is_cancelled() {
+            let mut open = None;
+            let Some(reason) = self.session(source, &mut open, &mut failures).await else {
+                self.health.recover(&source.part);
+                return open;
+            };
+            failures += 1;
+            warn!(reason, failures, "no subscription; trying again");
+            self.health.degrade(&source.part, reason);
+            let wait = tokio::time::sleep(self.backoff.delay(failures));
+            source.stop.run_until_cancelled(wait).await;
+        }
+        self.health.recover(&source.part);
+        None
+    }
+
+    /// Subscribes and takes messages until the source is stopped (`None`) or the subscription
+    /// breaks.
+    async fn session(
+        &self,
+        source: &Source,
+        open: &mut Option<Box<dyn Deliveries>>,
+        failures: &mut u32,
+    ) -> Option<String> {
+        let stop = &source.stop;
+        let subscribing = self.subscriber.subscribe(source.subscription.clone());
+        let deliveries = match stop.run_until_cancelled(subscribing).await? {
+            Ok(deliveries) => open.insert(deliveries),
+            Err(error) => return Some(error_text::of_error(&error)),
+        };
+        self.health.recover(&source.part);
+        self.subscribed.send_replace(true);
+        loop {
+            let taken = match &source.in_work {
+                None => {
+                    let place = stop.run_until_cancelled(self.crew.place()).await??;
+                    let taken = stop.run_until_cancelled(deliveries.next()).await?;
+                    taken.map(|delivery| delivery.map(|delivery| (delivery, place)))
+                }
+                // Many partitions that are quiet must not keep the places of those that are not.
+                Some(in_work) => match stop.run_until_cancelled(deliveries.next()).await? {
+                    Ok(Some(delivery)) => {
+                        let place = stop.run_until_cancelled(self.crew.place()).await??;
+                        Ok(Some((counted(delivery, in_work), place)))
+                    }
+                    Ok(None) => Ok(None),
+                    Err(error) => Err(error),
+                },
+            };
+            match taken {
+                Ok(Some((delivery, place))) => {
+                    *failures = 0;
+                    self.crew.take(delivery, place);
+                }
+                Ok(None) => return Some("the broker ended the subscription".to_owned()),
+                Err(error) => return Some(error_text::of_error(&error)),
+            }
+        }
+    }
+}
+
+/// A delivery that counts as in work until it is answered or dropped.
+fn counted(delivery: Delivery, in_work: &TaskTracker) -> Delivery {
+    let attempt = delivery.attempt;
+    let (message, answer) = delivery.into_parts();
+    let counted = Counted {
+        answer,
+        _in_work: in_work.token(),
+    };
+    Delivery::new(message, attempt, counted)
+}
+
+struct Counted {
+    answer: Box<dyn Acknowledge>,
+    _in_work: TaskTrackerToken,
+}
+
+#[async_trait]
+impl Acknowledge for Counted {
+    async fn ack(self: Box<Self>) -> Result<(), BrokerError> {
+        self.answer.ack().await
+    }
+
+    async fn nack(self: Box<Self>) -> Result<(), BrokerError> {
+        self.answer.nack().await
+    }
+}

@@ -6,7 +6,7 @@ use outbox_runtime::Message;
 use outbox_runtime::broker::{
     Acknowledge, BrokerError, Deliveries, Delivery, Subscriber, Subscription,
 };
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 /// A subscriber that delivers what a test hands it, whatever the subscription, and tells the
 /// consumer's answer.
@@ -16,6 +16,7 @@ pub struct Postman {
     letters: Arc<Mutex<mpsc::UnboundedReceiver<Letter>>>,
     is_down: Arc<AtomicBool>,
     refused: Arc<AtomicUsize>,
+    is_silent: watch::Sender<bool>,
 }
 
 /// What became of a delivery.
@@ -42,6 +43,7 @@ impl Postman {
             letters: Arc::new(Mutex::new(letters)),
             is_down: Arc::default(),
             refused: Arc::default(),
+            is_silent: watch::Sender::new(false),
         }
     }
 
@@ -60,6 +62,15 @@ impl Postman {
         self.is_down.store(is_down, Ordering::SeqCst);
     }
 
+    /// Answers neither subscriptions nor acknowledgements from now on, or does so again.
+    pub fn set_silent(&self, is_silent: bool) {
+        self.is_silent.send_replace(is_silent);
+    }
+
+    async fn answers(silent: &watch::Sender<bool>) {
+        let _ = silent.subscribe().wait_for(|is_silent| !is_silent).await;
+    }
+
     /// How many subscriptions were refused.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::SeqCst)
@@ -69,6 +80,7 @@ impl Postman {
 #[async_trait]
 impl Subscriber for Postman {
     async fn subscribe(&self, _: Subscription) -> Result<Box<dyn Deliveries>, BrokerError> {
+        Self::answers(&self.is_silent).await;
         if self.is_down.load(Ordering::SeqCst) {
             self.refused.fetch_add(1, Ordering::SeqCst);
             return Err(BrokerError::new("subscribing", "connection refused"));
@@ -81,15 +93,24 @@ impl Subscriber for Postman {
 impl Deliveries for Postman {
     async fn next(&mut self) -> Result<Option<Delivery>, BrokerError> {
         let letter = self.letters.lock().await.recv().await;
-        Ok(letter.map(|letter| Delivery::new(letter.message, 1, Slip(Some(letter.answer)))))
+        Ok(letter.map(|letter| {
+            let slip = Slip {
+                sender: Some(letter.answer),
+                is_silent: self.is_silent.clone(),
+            };
+            Delivery::new(letter.message, 1, slip)
+        }))
     }
 }
 
-struct Slip(Option<oneshot::Sender<Answer>>);
+struct Slip {
+    sender: Option<oneshot::Sender<Answer>>,
+    is_silent: watch::Sender<bool>,
+}
 
 impl Slip {
     fn answer(&mut self, answer: Answer) {
-        if let Some(sender) = self.0.take() {
+        if let Some(sender) = self.sender.take() {
             let _ = sender.send(answer);
         }
     }
@@ -98,6 +119,7 @@ impl Slip {
 #[async_trait]
 impl Acknowledge for Slip {
     async fn ack(mut self: Box<Self>) -> Result<(), BrokerError> {
+        Postman::answers(&self.is_silent).await;
         self.answer(Answer::Acknowledged);
         Ok(())
     }

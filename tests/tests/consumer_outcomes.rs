@@ -25,6 +25,7 @@ on_both_databases!(
     a_handler_that_outlives_the_deadline_is_cancelled_and_leaves_nothing,
     a_dropped_consumer_leaves_nothing,
     a_broker_that_is_down_is_waited_for,
+    a_broker_that_answers_nothing_holds_up_nothing,
     handlers_work_side_by_side_up_to_the_limit,
 );
 
@@ -217,6 +218,36 @@ where
     let answer = postman.deliver(&message).await.unwrap();
     assert_eq!(answer, Answer::Acknowledged);
     assert_eq!(balance(&fixture, "a").await, 100);
+}
+
+async fn a_broker_that_answers_nothing_holds_up_nothing<DB>(fixture: Fixture<DB>)
+where
+    DB: TestDatabase + Stores<Account>,
+{
+    open_accounts(&fixture, &["a"]).await;
+    let (postman, script) = (Postman::new(), Script::default());
+    postman.set_silent(true);
+    let consumer = consumer(&fixture, &postman, &script, &[CREDIT])
+        .with_options(options().broker_timeout(Duration::from_millis(50)));
+    let running = Running::start(consumer);
+    let health = running.consumer.health();
+    let degraded = health.wait_for(|health| !health.is_healthy()).await;
+    assert!(
+        degraded.to_string().contains("did not answer"),
+        "{degraded}"
+    );
+    postman.set_silent(false);
+    health.wait_for(|health| health.is_healthy()).await;
+    // An acknowledgement that is never answered does not hold up what comes behind.
+    let first = message(&paid("a", 1), "order-1", 1);
+    postman.set_silent(true);
+    let answer = postman.deliver(&first);
+    postman.deliver(&message(&paid("a", 1), "order-1", 2));
+    running.wait_for_handled(2).await;
+    assert_eq!(answer.await, Ok(Answer::GivenBack));
+    postman.set_silent(false);
+    assert_eq!(postman.deliver(&first).await, Ok(Answer::Acknowledged));
+    assert_eq!(balance(&fixture, "a").await, 2);
 }
 
 async fn a_broker_that_is_down_is_waited_for<DB>(fixture: Fixture<DB>)

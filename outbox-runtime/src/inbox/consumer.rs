@@ -184,6 +184,7 @@ impl<DB: Backend> Consumer<DB> {
             crew: &crew,
             health: &self.health,
             backoff: self.options.backoff,
+            broker_timeout: self.options.broker_timeout,
             subscribed: &self.subscribed,
         };
         match self.subscriber.sharing() {

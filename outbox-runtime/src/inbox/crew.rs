@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::warn;
@@ -71,15 +72,12 @@ impl<DB: Backend> Crew<DB> {
     /// Waits until the messages in work are done, and cancels them at the deadline.
     pub(super) async fn finish(&self, deadline: Duration) -> Result<(), ConsumerError> {
         self.tasks.close();
-        if tokio::time::timeout(deadline, self.tasks.wait())
-            .await
-            .is_ok()
-        {
+        if timeout(deadline, self.tasks.wait()).await.is_ok() {
             return Ok(());
         }
         let unfinished = self.tasks.len();
         self.abort.token().cancel();
-        let _ = tokio::time::timeout(CANCELLED_WAIT, self.tasks.wait()).await;
+        let _ = timeout(CANCELLED_WAIT, self.tasks.wait()).await;
         Err(ConsumerError::Deadline {
             deadline,
             unfinished,
@@ -95,9 +93,10 @@ async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane
         if dispatcher.handle(&message).await == Outcome::Stopped {
             return;
         }
-        acknowledge(answers).await;
+        let patience = dispatcher.options.broker_timeout;
+        acknowledge(answers, patience).await;
         let (joined, next) = lane.advance();
-        acknowledge(joined).await;
+        acknowledge(joined, patience).await;
         match next {
             Some(next) => job = next,
             None => return,
@@ -105,16 +104,19 @@ async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane
     }
 }
 
-async fn acknowledge(answers: Vec<Answer>) {
+async fn acknowledge(answers: Vec<Answer>, patience: Duration) {
     for answer in answers {
         if fault::at(Point::BeforeAck).await.is_err() {
             continue;
         }
-        if let Err(error) = answer.ack().await {
-            warn!(
-                reason = error_text::of_error(&error),
-                "the broker was not told of a handled message; the inbox absorbs its redelivery"
-            );
-        }
+        let reason = match timeout(patience, answer.ack()).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error_text::of_error(&error),
+            Err(_) => format!("no answer in {patience:?}"),
+        };
+        warn!(
+            reason,
+            "the broker was not told of a handled message; the inbox absorbs its redelivery"
+        );
     }
 }

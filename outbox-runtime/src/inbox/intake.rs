@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use async_trait::async_trait;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -18,6 +21,7 @@ pub(super) struct Intake<'a, DB: Backend> {
     pub(super) crew: &'a Crew<DB>,
     pub(super) health: &'a HealthHandle,
     pub(super) backoff: Backoff,
+    pub(super) broker_timeout: Duration,
     /// Told of the first success.
     pub(super) subscribed: &'a watch::Sender<bool>,
 }
@@ -64,9 +68,16 @@ impl<DB: Backend> Intake<'_, DB> {
     ) -> Option<String> {
         let stop = &source.stop;
         let subscribing = self.subscriber.subscribe(source.subscription.clone());
+        let subscribing = timeout(self.broker_timeout, subscribing);
         let deliveries = match stop.run_until_cancelled(subscribing).await? {
-            Ok(deliveries) => open.insert(deliveries),
-            Err(error) => return Some(error_text::of_error(&error)),
+            Ok(Ok(deliveries)) => open.insert(deliveries),
+            Ok(Err(error)) => return Some(error_text::of_error(&error)),
+            Err(_) => {
+                let limit = self.broker_timeout;
+                return Some(format!(
+                    "the broker did not answer a subscription in {limit:?}"
+                ));
+            }
         };
         self.health.recover(&source.part);
         self.subscribed.send_replace(true);

@@ -47,6 +47,7 @@ pub struct ConsumerOptions {
     retry_of: BTreeMap<String, RetryPolicy>,
     pub(super) poll_interval: Duration,
     pub(super) lease: Duration,
+    pub(super) broker_timeout: Duration,
     pub(super) on_unhandled: OnUnhandled,
     pub(super) on_unreadable: OnUnreadable,
     pub(super) shutdown_deadline: Duration,
@@ -64,6 +65,7 @@ impl ConsumerOptions {
             retry_of: BTreeMap::new(),
             poll_interval: Duration::from_secs(5),
             lease: Duration::from_secs(15),
+            broker_timeout: Duration::from_secs(30),
             on_unhandled: OnUnhandled::default(),
             on_unreadable: OnUnreadable::default(),
             shutdown_deadline: Duration::from_secs(30),
@@ -127,6 +129,14 @@ impl ConsumerOptions {
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease.clamp(SHORTEST_LEASE, LONGEST_LEASE);
+        self
+    }
+
+    /// Sets how long the broker may take to answer a subscription or an acknowledgement. Then it is
+    /// asked anew, or delivers the message again, which the inbox absorbs. 30 s unless told.
+    #[must_use]
+    pub fn broker_timeout(mut self, timeout: Duration) -> Self {
+        self.broker_timeout = timeout;
         self
     }
 

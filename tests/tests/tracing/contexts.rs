@@ -4,7 +4,7 @@ use outbox_tests::{
     Answer, Fixture, Postman, RecordingPublisher, RunningRelay, message, on_both_databases,
 };
 
-use super::recorder::{Recorded, spans_of};
+use super::recorder::{Recorded, install, spans_of};
 use super::shop::{
     Billing, Failing, ShopDb, app, eventually, make_due, open_shop, place, placed, relay_options,
     stop, unique,
@@ -37,6 +37,7 @@ fn said(attempt: &str, error: Option<&str>, traceparent: Option<&str>) -> [Optio
 async fn the_second_attempt_to_publish_after_a_restart_has_the_trace_of_the_first<DB: ShopDb>(
     fixture: Fixture<DB>,
 ) {
+    install();
     open_shop(&fixture).await;
     let correlation = unique::<DB>("published twice");
     let context = MessageContext::new()
@@ -72,6 +73,7 @@ async fn the_second_attempt_to_publish_after_a_restart_has_the_trace_of_the_firs
 async fn the_second_attempt_to_handle_after_a_restart_has_the_trace_of_the_first<DB: ShopDb>(
     fixture: Fixture<DB>,
 ) {
+    install();
     open_shop(&fixture).await;
     let (billing, postman) = (Billing::default(), Postman::new());
     let start = || {
@@ -122,6 +124,7 @@ async fn the_second_attempt_to_handle_after_a_restart_has_the_trace_of_the_first
 async fn a_malformed_context_stays_in_its_message_and_goes_no_further<DB: ShopDb>(
     fixture: Fixture<DB>,
 ) {
+    install();
     open_shop(&fixture).await;
     let (billing, postman) = (Billing::default(), Postman::new());
     let app = app(&fixture, &billing).subscriber(postman.clone());
@@ -149,6 +152,7 @@ async fn a_malformed_context_stays_in_its_message_and_goes_no_further<DB: ShopDb
 }
 
 async fn a_malformed_context_of_a_caller_is_left_out<DB: ShopDb>(fixture: Fixture<DB>) {
+    install();
     open_shop(&fixture).await;
     let context = MessageContext::new()
         .traceparent("00-\u{0}-".repeat(300))

@@ -4,7 +4,7 @@ use outbox_tests::{
     Fixture, Postman, RecordingPublisher, RunningRelay, message, on_both_databases,
 };
 
-use super::recorder::text;
+use super::recorder::{install, text};
 use super::shop::{
     Billing, Failing, ShopDb, app, eventually, open_shop, place, placed, relay_options, stop,
 };
@@ -17,6 +17,7 @@ on_both_databases!(
 const SECRET: &str = "card-4711-0815";
 
 async fn no_payload_is_told_by_the_relay<DB: ShopDb>(fixture: Fixture<DB>) {
+    install();
     open_shop(&fixture).await;
     let publisher = RecordingPublisher::new();
     let quoting = |permanent: bool| {
@@ -49,6 +50,7 @@ async fn no_payload_is_told_by_the_relay<DB: ShopDb>(fixture: Fixture<DB>) {
 }
 
 async fn no_payload_is_told_by_a_consumer<DB: ShopDb>(fixture: Fixture<DB>) {
+    install();
     open_shop(&fixture).await;
     let (billing, postman) = (Billing::default(), Postman::new());
     let app = app(&fixture, &billing).subscriber(postman.clone());

@@ -1,3 +1,5 @@
+#![allow(dead_code)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -125,7 +127,6 @@ pub(crate) trait ShopDb: TestDatabase + Stores<Order> + Stores<Invoice> {}
 impl<DB: TestDatabase + Stores<Order> + Stores<Invoice>> ShopDb for DB {}
 
 pub(crate) async fn open_shop<DB: ShopDb>(fixture: &Fixture<DB>) {
-    super::recorder::install();
     for table in ["orders", "invoices"] {
         let columns = "(id text PRIMARY KEY, version bigint NOT NULL)";
         fixture

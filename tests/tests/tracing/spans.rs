@@ -4,7 +4,7 @@ use outbox_runtime::prelude::*;
 use outbox_tests::{Fixture, on_both_databases};
 use tracing::{Instrument, info_span};
 
-use super::recorder::{Recorded, spans_of};
+use super::recorder::{Recorded, install, spans_of};
 use super::shop::{Billing, ShopDb, app, eventually, open_shop, place, stop, unique, until};
 
 on_both_databases!(
@@ -15,6 +15,7 @@ on_both_databases!(
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 async fn commit_publish_and_handle_are_spans_with_all_ids<DB: ShopDb>(fixture: Fixture<DB>) {
+    install();
     open_shop(&fixture).await;
     let billing = Billing::default();
     let broker = InProcessBroker::new();
@@ -131,6 +132,7 @@ async fn commit_publish_and_handle_are_spans_with_all_ids<DB: ShopDb>(fixture: F
 async fn a_commit_says_how_many_events_it_writes_and_why_it_failed<DB: ShopDb>(
     fixture: Fixture<DB>,
 ) {
+    install();
     open_shop(&fixture).await;
     let correlation = unique::<DB>("counts");
     let begin = || {

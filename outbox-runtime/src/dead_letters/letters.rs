@@ -125,7 +125,8 @@ impl<DB: Backend> DeadLetters<DB> {
                 ids: None,
                 criteria: &filter.criteria,
             };
-            let found = DB::letters(&mut connection, &self.queries, &request)
+            let found = self
+                .read(&mut connection, &request)
                 .await
                 .map_err(Error::database(READING))?;
             letters.extend(found);
@@ -229,6 +230,19 @@ impl<DB: Backend> DeadLetters<DB> {
             .map_err(Error::database("taking a connection from the pool"))
     }
 
+    /// Letters with their place among others.
+    pub(super) async fn read(
+        &self,
+        connection: &mut DB::Connection,
+        request: &LetterRequest<'_>,
+    ) -> Result<Vec<Letter>, sqlx::Error> {
+        let mut letters = DB::letters(connection, &self.queries, request).await?;
+        if !letters.is_empty() {
+            DB::place_letters(connection, &self.queries, request.side, &mut letters).await?;
+        }
+        Ok(letters)
+    }
+
     async fn read_details(
         &self,
         connection: &mut PoolConnection<DB>,
@@ -242,13 +256,13 @@ impl<DB: Backend> DeadLetters<DB> {
         };
         let request = LetterRequest {
             side,
-            after: i64::MIN,
-            up_to: i64::MAX,
+            after: number.saturating_sub(1),
+            up_to: number,
             limit: 1,
             ids: Some(&[number]),
             criteria: &any,
         };
-        let letter = DB::letters(connection, queries, &request).await?.pop();
+        let letter = self.read(connection, &request).await?.pop();
         let Some(letter) = letter else {
             return Ok(None);
         };
@@ -260,7 +274,10 @@ impl<DB: Backend> DeadLetters<DB> {
             Some(json) => read_attempts(json)?,
             None => DB::letter_attempts(connection, queries, id).await?,
         };
-        let later = DB::later_letters(connection, queries, side, &[number], SHOWN).await?;
+        let later = match letter.behind {
+            0 => Vec::new(),
+            _ => DB::later_letters(connection, queries, side, &[number], SHOWN).await?,
+        };
         let notes = DB::letter_notes(connection, queries, &letter, SHOWN).await?;
         Ok(Some(LetterDetails {
             letter,

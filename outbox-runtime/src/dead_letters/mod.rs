@@ -27,8 +27,9 @@
 //! No lock covers the call to a broker. A relay that is publishing a *failing* message just now
 //! notices nothing of an operator until it writes down how that ended:
 //!
-//! - it was discarded meanwhile: if the broker took it, it is delivered all the same; if not, it
-//!   stays discarded, and nothing is tried again;
+//! - it was discarded meanwhile: it may be delivered all the same, by the call that is under way,
+//!   or, while the broker takes nothing at all, by its repetition; a call that fails on its own
+//!   account is not repeated;
 //! - it was requeued meanwhile: if the broker took it, it is gone; if not, that attempt is not
 //!   counted, and it is tried again at once.
 //!

@@ -57,7 +57,7 @@ pub struct Target {
     /// How it stood with it.
     pub state: LetterState,
     /// How many later messages of its aggregate are parked behind it: what goes on once it is out
-    /// of their way, published, handled or discarded.
+    /// of their way, published, handled or discarded. Not counted for one that is itself waiting.
     pub behind: u64,
     /// The first of those: up to 20.
     pub first_behind: Vec<LetterId>,
@@ -65,6 +65,9 @@ pub struct Target {
 
 impl Target {
     pub(super) fn new(letter: Letter, first_behind: Vec<LetterId>) -> Self {
+        // One that waits may have become the first by the chunk before, but nobody says so of it in
+        // a dry run.
+        let is_blocking = letter.state != LetterState::Waiting;
         Self {
             message_id: letter.message_id,
             event_type: letter.event_type,
@@ -73,7 +76,7 @@ impl Target {
             sequence: letter.sequence,
             consumer: letter.consumer,
             state: letter.state,
-            behind: letter.behind,
+            behind: if is_blocking { letter.behind } else { 0 },
             first_behind,
         }
     }

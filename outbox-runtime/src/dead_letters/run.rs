@@ -258,6 +258,14 @@ impl<DB: Backend> Run<DB> {
             });
         }
         transaction.commit().await?;
+        tracing::info!(
+            run = %self.id,
+            operator = note.operator,
+            act = self.act.as_str(),
+            side = side.as_str(),
+            letters = done.len(),
+            "an operator acted on dead letters"
+        );
         self.letters.outbox.inner.letters.signal();
         Ok(outcomes)
     }
@@ -274,15 +282,25 @@ impl<DB: Backend> Run<DB> {
         let in_work = DB::lock_letters(connection, queries, side, numbers).await?;
         let request = LetterRequest {
             side,
-            after: i64::MIN,
-            up_to: i64::MAX,
+            // They are in order.
+            after: numbers
+                .first()
+                .map_or(i64::MIN, |first| first.saturating_sub(1)),
+            up_to: numbers.last().copied().unwrap_or(i64::MAX),
             limit: i64::MAX,
             ids: Some(numbers),
             criteria: &self.criteria(),
         };
-        let letters = DB::letters(connection, queries, &request).await?;
+        let letters = self.letters.read(connection, &request).await?;
+        let blocking: Vec<i64> = letters
+            .iter()
+            .filter(|letter| letter.state != LetterState::Waiting && letter.behind > 0)
+            .map(|letter| letter.id.number())
+            .collect();
         let mut behind: HashMap<i64, Vec<LetterId>> = HashMap::new();
-        for (number, later) in DB::later_letters(connection, queries, side, numbers, NAMED).await? {
+        for (number, later) in
+            DB::later_letters(connection, queries, side, &blocking, NAMED).await?
+        {
             let later = LetterId::new(side, later);
             behind.entry(number).or_default().push(later);
         }

@@ -1,3 +1,4 @@
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::time::Duration;
 
@@ -62,10 +63,23 @@ pub struct NoteRow<'a> {
     pub reason: &'a str,
 }
 
+impl LetterRequest<'_> {
+    /// Whether parked letters are asked for.
+    pub(super) fn wants_parked(&self) -> bool {
+        self.criteria.states & !LetterState::Discarded.bit() != 0
+    }
+
+    /// Whether discarded letters are asked for.
+    pub(super) fn wants_discarded(&self) -> bool {
+        self.criteria.states & LetterState::Discarded.bit() != 0
+    }
+}
+
 /// What operators ask of a database about dead letters.
 ///
 /// Those methods that lock and change belong to one transaction of the caller's: `lock_letters`,
-/// then `letters` for the same ids, then the act for those that may be acted on.
+/// then `letters` and `place_letters` for the same ids, then the act for those that may be acted
+/// on.
 pub trait DeadLetterStore: Database {
     /// The SQL with the names of one outbox filled in.
     type DeadLetterQueries: Send + Sync + 'static;
@@ -74,13 +88,23 @@ pub trait DeadLetterStore: Database {
     #[doc(hidden)]
     fn dead_letter_queries(names: &Names) -> Self::DeadLetterQueries;
 
-    /// Letters in the order of their numbers.
+    /// Letters in the order of their numbers, without their place among others.
     #[doc(hidden)]
     fn letters(
         connection: &mut Self::Connection,
         queries: &Self::DeadLetterQueries,
         request: &LetterRequest<'_>,
     ) -> impl Future<Output = Result<Vec<Letter>, sqlx::Error>> + Send;
+
+    /// Says of each letter of a side what it waits behind, how many wait behind it, and whether it
+    /// is settled.
+    #[doc(hidden)]
+    fn place_letters(
+        connection: &mut Self::Connection,
+        queries: &Self::DeadLetterQueries,
+        side: Side,
+        letters: &mut [Letter],
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
     /// How many there are.
     #[doc(hidden)]
@@ -169,9 +193,6 @@ pub(super) struct LetterColumns {
     pub(super) occurred_at: Option<OffsetDateTime>,
     pub(super) occurred_nanos: Option<i32>,
     pub(super) payload_bytes: i64,
-    pub(super) waits_behind: Option<i64>,
-    pub(super) behind: i64,
-    pub(super) is_settled: bool,
 }
 
 impl LetterColumns {
@@ -204,11 +225,38 @@ impl LetterColumns {
             producer: self.producer,
             occurred_at: self.occurred_at.map(exact),
             payload_bytes: self.payload_bytes.unsigned_abs(),
-            waits_behind: self.waits_behind.map(|number| LetterId::new(side, number)),
-            behind: self.behind.unsigned_abs(),
-            is_settled: self.is_settled,
+            waits_behind: None,
+            behind: 0,
+            is_settled: false,
         })
     }
+}
+
+/// Adds the discarded ones to the parked ones, of which they were read after: who is among both
+/// was discarded in between.
+pub(super) fn merge(parked: Vec<Letter>, discarded: Vec<Letter>, limit: i64) -> Vec<Letter> {
+    let mut letters: BTreeMap<_, _> = parked.into_iter().map(|one| (one.id, one)).collect();
+    letters.extend(discarded.into_iter().map(|one| (one.id, one)));
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    letters.into_values().take(limit).collect()
+}
+
+/// A letter's number, what it waits behind, how many wait behind it, and whether it is settled.
+pub(super) type Place = (i64, Option<i64>, i64, bool);
+
+pub(super) fn put_in_place(side: Side, letters: &mut [Letter], places: Vec<Place>) {
+    let places: HashMap<_, _> = places.into_iter().map(|place| (place.0, place)).collect();
+    for letter in letters {
+        if let Some(&(_, head, behind, is_settled)) = places.get(&letter.id.number()) {
+            letter.waits_behind = head.map(|number| LetterId::new(side, number));
+            letter.behind = behind.unsigned_abs();
+            letter.is_settled = is_settled;
+        }
+    }
+}
+
+pub(super) fn numbers_of(letters: &[Letter]) -> Vec<i64> {
+    letters.iter().map(|letter| letter.id.number()).collect()
 }
 
 /// The columns of a note as the databases give them.

@@ -195,7 +195,8 @@ pub struct Letter {
     pub payload_bytes: u64,
     /// The letter that it waits behind, if it is not the first of its aggregate.
     pub waits_behind: Option<LetterId>,
-    /// How many later messages of its aggregate are parked behind it.
+    /// How many later messages of its aggregate are parked behind it, where it is not just one of
+    /// those that wait. In the inbox 10,000 stand for that many or more.
     pub behind: u64,
     /// Whether a relay's position has passed it, so that it is not read of the log again.
     #[serde(skip)]

@@ -240,8 +240,8 @@ async fn each_letter_that_is_refused_says_why<DB: TestDatabase>(fixture: Fixture
     let (planned, sums) =
         outcomes(letters.dry_run(Act::Discard, LetterFilter::new().parked())).await;
     assert_eq!((sums.done, sums.refused, sums.chunks), (4, 1, 2));
-    let first = planned[0].letter.as_ref().unwrap();
-    assert_eq!((first.behind, &*first.first_behind), (1, &[relay(2)][..]));
+    let dead = planned[2].letter.as_ref().unwrap();
+    assert_eq!((dead.behind, &*dead.first_behind), (1, &[inbox(2)][..]));
     let json = serde_json::to_value(&planned[1]).unwrap();
     assert_eq!(json["refusal"]["reason"], "not_settled", "{json}");
 }

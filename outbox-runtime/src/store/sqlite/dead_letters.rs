@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::relay::as_millis;
 use crate::domain::MessageId;
-use crate::store::dead_letters::{LetterColumns, NoteColumns, into_note};
+use crate::store::dead_letters::{
+    LetterColumns, NoteColumns, Place, into_note, merge, numbers_of, put_in_place,
+};
 use crate::store::{
     Act, DeadLetterStore, FailedAttempt, Letter, LetterContent, LetterId, LetterRequest, Names,
     NoteRow, OperatorNote, Side,
@@ -18,14 +20,31 @@ use crate::store::{
 pub struct DeadLetterQueries {
     relay: OfSide,
     inbox: OfSide,
+    discarded: Listing,
     notes: Arc<str>,
     promote: Arc<str>,
 }
 
+/// The letters of one table, and how many there are.
 #[derive(Debug)]
-struct OfSide {
+struct Listing {
     letters: Arc<str>,
     count: Arc<str>,
+}
+
+impl Listing {
+    fn new(names: &Names, sql: &str) -> Self {
+        Self {
+            letters: Arc::from(names.render(sql)),
+            count: Arc::from(names.render(&format!("SELECT count(*) FROM ({sql}) AS letter"))),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct OfSide {
+    letters: Listing,
+    places: Arc<str>,
     rest: Arc<str>,
     attempts: Arc<str>,
     later: Arc<str>,
@@ -47,10 +66,9 @@ impl DeadLetterQueries {
 macro_rules! of_side {
     ($names:expr, $side:literal) => {{
         let render = |sql: &str| Arc::from($names.render(sql));
-        let letters = include_str!(concat!("sql/letters_", $side, ".sql"));
         OfSide {
-            letters: render(letters),
-            count: render(&format!("SELECT count(*) FROM ({letters}) AS letter")),
+            letters: Listing::new($names, include_str!(concat!("sql/letters_", $side, ".sql"))),
+            places: render(include_str!(concat!("sql/letter_places_", $side, ".sql"))),
             rest: render(include_str!(concat!("sql/letter_rest_", $side, ".sql"))),
             attempts: render(include_str!(concat!("sql/letter_attempts_", $side, ".sql"))),
             later: render(include_str!(concat!("sql/letters_later_", $side, ".sql"))),
@@ -77,6 +95,7 @@ impl DeadLetterStore for Sqlite {
         DeadLetterQueries {
             relay: of_side!(names, "relay"),
             inbox: of_side!(names, "inbox"),
+            discarded: Listing::new(names, include_str!("sql/letters_discarded.sql")),
             notes: render(include_str!("sql/letter_notes.sql")),
             promote: render(include_str!("sql/discard_promote.sql")),
         }
@@ -87,11 +106,34 @@ impl DeadLetterStore for Sqlite {
         queries: &DeadLetterQueries,
         request: &LetterRequest<'_>,
     ) -> Result<Vec<Letter>, sqlx::Error> {
-        let sql = &queries.of(request.side).letters;
-        let rows = asking(sql, request).fetch_all(connection).await?;
-        rows.iter()
-            .map(|row| read_letter(row)?.into_letter(request.side))
-            .collect()
+        let side = request.side;
+        let mut parked = Vec::new();
+        if request.wants_parked() {
+            let sql = &queries.of(side).letters.letters;
+            let rows = asking(sql, request).fetch_all(&mut *connection).await?;
+            parked = read_letters(&rows, side)?;
+        }
+        if !request.wants_discarded() {
+            return Ok(parked);
+        }
+        let discarded = asking(&queries.discarded.letters, request).bind(side.as_str());
+        let rows = discarded.fetch_all(connection).await?;
+        Ok(merge(parked, read_letters(&rows, side)?, request.limit))
+    }
+
+    async fn place_letters(
+        connection: &mut SqliteConnection,
+        queries: &DeadLetterQueries,
+        side: Side,
+        letters: &mut [Letter],
+    ) -> Result<(), sqlx::Error> {
+        let sql = Arc::clone(&queries.of(side).places);
+        let places: Vec<Place> = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(as_json(&numbers_of(letters)))
+            .fetch_all(connection)
+            .await?;
+        put_in_place(side, letters, places);
+        Ok(())
     }
 
     async fn count_letters(
@@ -99,8 +141,18 @@ impl DeadLetterStore for Sqlite {
         queries: &DeadLetterQueries,
         request: &LetterRequest<'_>,
     ) -> Result<i64, sqlx::Error> {
-        let sql = &queries.of(request.side).count;
-        asking(sql, request).fetch_one(connection).await?.try_get(0)
+        let mut count = 0;
+        if request.wants_parked() {
+            let sql = &queries.of(request.side).letters.count;
+            let row = asking(sql, request).fetch_one(&mut *connection).await?;
+            count += row.try_get::<i64, _>(0)?;
+        }
+        if request.wants_discarded() {
+            let discarded = asking(&queries.discarded.count, request);
+            let row = discarded.bind(request.side.as_str()).fetch_one(connection);
+            count += row.await?.try_get::<i64, _>(0)?;
+        }
+        Ok(count)
     }
 
     async fn letter_content(
@@ -270,6 +322,12 @@ fn as_time(millis: i64) -> Result<OffsetDateTime, sqlx::Error> {
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
+fn read_letters(rows: &[SqliteRow], side: Side) -> Result<Vec<Letter>, sqlx::Error> {
+    rows.iter()
+        .map(|row| read_letter(row)?.into_letter(side))
+        .collect()
+}
+
 fn read_letter(row: &SqliteRow) -> Result<LetterColumns, sqlx::Error> {
     let time = |column| row.try_get(column).map(|at: Option<i64>| at.map(as_time));
     // A foreign writer can have stored what is no id.
@@ -295,8 +353,5 @@ fn read_letter(row: &SqliteRow) -> Result<LetterColumns, sqlx::Error> {
         occurred_at: time(17)?.and_then(Result::ok),
         occurred_nanos: row.try_get(18)?,
         payload_bytes: row.try_get(19)?,
-        waits_behind: row.try_get(20)?,
-        behind: row.try_get(21)?,
-        is_settled: row.try_get::<i64, _>(22)? != 0,
     })
 }

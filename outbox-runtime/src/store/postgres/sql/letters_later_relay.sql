@@ -4,7 +4,10 @@ FROM outbox_parked AS letter
 CROSS JOIN LATERAL (
     SELECT later.id
     FROM outbox_parked AS later
-    WHERE later.shard = letter.shard AND later.lane = letter.lane AND later.id > letter.id
+    WHERE later.shard = letter.shard
+        AND later.lane = letter.lane
+        AND later.state = 'waiting'
+        AND later.id > letter.id
     ORDER BY later.id
     LIMIT $2
 ) AS later

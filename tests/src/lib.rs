@@ -9,6 +9,8 @@
 
 pub mod bank;
 mod database;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub mod faults;
 mod foreign_writer;
 mod message;
 mod partitioned_broker;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -20,6 +20,10 @@ pub(crate) enum Task {
     Tidy,
     /// Builds the book and checks its listings and links
     Book,
+    /// Runs the fault matrix: each fault on each database, with exact counts of what it came to
+    Faults(FaultsOptions),
+    /// Lets random faults strike under load for some minutes, and counts
+    Soak(SoakOptions),
     /// Starts the throw-away servers and runs a command beside them, or waits for Ctrl-C
     Servers(ServersOptions),
 }
@@ -36,6 +40,106 @@ pub(crate) struct TestOptions {
 
     /// Run only the tests whose name contains one of these (and leave out tidy and the book)
     pub(crate) filter: Vec<String>,
+}
+
+/// What the matrix and a soak have in common.
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// Only on this database
+    #[arg(long, value_enum)]
+    pub(crate) database: Option<Database>,
+
+    /// The same dice as in an earlier run (the dice, not the scheduler)
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+
+    /// Print a JSON object a run instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Fail when something could not be tried instead of listing it as not exercised
+    #[arg(long)]
+    pub(crate) require_all: bool,
+
+    /// Never install a missing server or library
+    #[arg(long)]
+    pub(crate) no_install: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FaultsOptions {
+    /// Only this fault; may be repeated. An unknown one lists those that there are
+    #[arg(long, value_name = "FAULT")]
+    pub(crate) only: Vec<String>,
+
+    /// At least so many messages a run; unless told, each fault has its own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) messages: Option<u32>,
+
+    /// Let the workers break a promise, to see that the matrix sees it
+    #[arg(long, value_enum)]
+    pub(crate) sabotage: Option<Sabotage>,
+
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SoakOptions {
+    /// How long, on each database
+    #[arg(long, default_value_t = 10.0, value_parser = minutes)]
+    pub(crate) minutes: f64,
+
+    #[command(flatten)]
+    pub(crate) run: RunOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Database {
+    Sqlite,
+    Postgres,
+}
+
+impl Database {
+    /// Its name for the program `faults`.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+/// A promise that the workers break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sabotage {
+    /// Handlers take inbox rows away, so that repetitions have effects
+    ForgetsInboxRows,
+    /// The publisher confirms messages that it never sent
+    DropsMessages,
+    /// The publisher sends messages of one aggregate in the wrong order
+    SwapsMessages,
+    /// Writers change aggregates without their events
+    HalfCommits,
+}
+
+impl Sabotage {
+    /// Its name for the program `faults`.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::ForgetsInboxRows => "forgets-inbox-rows",
+            Self::DropsMessages => "drops-messages",
+            Self::SwapsMessages => "swaps-messages",
+            Self::HalfCommits => "half-commits",
+        }
+    }
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(minutes) if (0.01..=10_000.0).contains(&minutes) => Ok(minutes),
+        _ => Err("the minutes have to be a number between 0.01 and 10000".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -45,6 +45,8 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Ci => steps::ci::run(&workspace),
         Task::Tidy => steps::tidy::run(&workspace),
         Task::Book => steps::book::run(&workspace),
+        Task::Faults(options) => steps::faults::matrix(&workspace, &options),
+        Task::Soak(options) => steps::faults::soak(&workspace, &options),
         Task::Servers(options) => steps::servers::run(&workspace, &options),
     }
 }

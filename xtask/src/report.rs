@@ -21,6 +21,7 @@ pub(crate) enum Outcome {
 pub(crate) struct Report {
     rows: Vec<Row>,
     require_all: bool,
+    is_silent: bool,
     start: Instant,
 }
 
@@ -37,8 +38,22 @@ impl Report {
         Self {
             rows: Vec::new(),
             require_all,
+            is_silent: false,
             start: Instant::now(),
         }
+    }
+
+    /// A report that prints nothing but failures, and those to standard error.
+    pub(crate) fn silent(require_all: bool) -> Self {
+        Self {
+            is_silent: true,
+            ..Self::new(require_all)
+        }
+    }
+
+    /// Whether a step has failed so far.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.count(|outcome| matches!(outcome, Outcome::Failed(_))) > 0
     }
 
     /// Runs a step under a heading. An error is a failed step and the next
@@ -49,7 +64,9 @@ impl Report {
         work: impl FnOnce() -> Result<Outcome>,
     ) -> Result<()> {
         process::check_interrupted()?;
-        heading(name);
+        if !self.is_silent {
+            heading(name);
+        }
         let start = Instant::now();
         let outcome = match work() {
             Ok(outcome) => outcome,
@@ -58,7 +75,11 @@ impl Report {
         };
         let took = start.elapsed();
         let (word, colour, detail) = outcome.describe();
-        println!("{} in {}: {detail}", paint(word, colour), seconds(took));
+        match (self.is_silent, &outcome) {
+            (false, _) => println!("{} in {}: {detail}", paint(word, colour), seconds(took)),
+            (true, Outcome::Failed(_)) => eprintln!("{name}: {word}: {detail}"),
+            (true, _) => {}
+        }
         self.rows.push(Row {
             step: name.to_owned(),
             outcome,

@@ -21,7 +21,7 @@ use folder::RunFolder;
 use local::LocalServer;
 
 /// Set for the tests when a test that lacks its server must fail instead of skipping.
-const REQUIRE_ALL: &str = "OUTBOX_TEST_REQUIRE_ALL";
+pub(crate) const REQUIRE_ALL: &str = "OUTBOX_TEST_REQUIRE_ALL";
 
 /// How one kind of server is found, installed and started.
 trait Recipe {
@@ -137,7 +137,7 @@ impl Place {
             return Ok(Self::Binaries(binaries));
         }
         let refusal = if policy.install {
-            println!("{} is not installed; trying to install it", recipe.name());
+            eprintln!("{} is not installed; trying to install it", recipe.name());
             recipe.install(workspace).err()
         } else {
             Some(anyhow::anyhow!("installing is switched off"))

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{book, tidy};
+use super::{book, faults, tidy};
 use crate::cli::TestOptions;
 use crate::process;
 use crate::report::{Outcome, Report};
@@ -31,6 +31,7 @@ pub(super) fn steps(
         install,
         require_all: options.require_all,
     };
+    faults::clock_library::step(policy, report)?;
     let servers = Servers::start(workspace, policy, report)?;
     report.step("cargo test", || {
         cargo_test(workspace, &servers, &options.filter)

@@ -9,7 +9,8 @@ use uuid::{NoContext, Timestamp, Uuid};
 ///
 /// All times that two processes compare are the database's: leases, retries, schedules,
 /// `occurred_at`, ages. Waiting inside a process goes by its monotonic clock. What is left for the
-/// wall clock are texts for people, and the ids, which are UUIDs of version 7 (RFC 9562) and begin with a time in
+/// wall clock are texts for people, the delays that [metrics](crate::telemetry::metrics) show, and
+/// the ids, which are UUIDs of version 7 (RFC 9562) and begin with a time in
 /// milliseconds. Nothing depends on that time, so a clock that is wrong or that jumps does no harm;
 /// a test can set one with [`OutboxBuilder::clock`](crate::OutboxBuilder::clock) to show just that,
 /// or to have ids of a known time.

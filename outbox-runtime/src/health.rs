@@ -1,4 +1,12 @@
 //! Whether the relay and the consumers do their work, and if not, why.
+//!
+//! [`Health`] is for people and alerts: it says all that waits. [`Readiness`] and [`Liveness`] are
+//! for whoever sends requests to the process and whoever restarts it; most of what degrades the
+//! health is no reason for either.
+//!
+//! Reasons may name hosts and causes, never a payload. Show them to operators and not to the world.
+
+mod probes;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,8 +14,15 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use self::probes::Parts;
+
+pub(crate) use probes::{DATABASE, Milestone};
+pub use probes::{Liveness, Readiness};
+
 /// How many reasons a text has room for: hundreds of messages may fail at a time.
 const SHOWN: usize = 10;
+/// How many characters of a reason the probes show.
+const REASON_CHARS: usize = 500;
 
 /// The state of a running app.
 ///
@@ -56,6 +71,7 @@ impl fmt::Display for Health {
 #[derive(Clone)]
 pub struct HealthHandle {
     reasons: Arc<watch::Sender<BTreeMap<String, String>>>,
+    parts: Arc<watch::Sender<Parts>>,
 }
 
 impl HealthHandle {
@@ -63,6 +79,7 @@ impl HealthHandle {
     pub fn new() -> Self {
         Self {
             reasons: Arc::new(watch::Sender::new(BTreeMap::new())),
+            parts: Arc::default(),
         }
     }
 
@@ -116,6 +133,23 @@ impl fmt::Debug for HealthHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HealthHandle").field(&self.get()).finish()
     }
+}
+
+/// The first reasons, each on one line and not too long, and how many more there are.
+fn shown(reasons: Vec<String>) -> Vec<String> {
+    let more = reasons.len().saturating_sub(SHOWN);
+    let mut shown: Vec<String> = reasons
+        .into_iter()
+        .take(SHOWN)
+        .map(|reason| {
+            let clean = |c: char| if c.is_control() { ' ' } else { c };
+            reason.chars().take(REASON_CHARS).map(clean).collect()
+        })
+        .collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub mod relay;
 pub mod retention;
 pub mod retry;
 pub mod store;
-mod telemetry;
+pub mod telemetry;
 mod unit_of_work;
 
 pub use app::{App, AppError};

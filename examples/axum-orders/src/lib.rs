@@ -3,6 +3,8 @@
 //! `POST /orders` stores an order and its event in one transaction and answers at once. A handler
 //! of the same program, which `main` runs beside the web server, reacts to the event.
 
+pub mod operations;
+
 use axum::extract::{Path, State as AppState};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::checks;
 use super::error::AppError;
-use super::running::RunningApp;
+use super::running::{APP, AppParts, RunningApp};
+#[cfg(feature = "metrics")]
+use super::sampling::{self, Sampler};
 use crate::broker::{Broker, Publisher, Subscriber};
 use crate::domain::Aggregate;
 use crate::handler::States;
@@ -16,6 +18,7 @@ use crate::problem::Problem;
 use crate::relay::{Relay, RelayOptions};
 use crate::retention::{Cleaner, Retention};
 use crate::store::Backend;
+use crate::telemetry::metrics;
 use crate::unit_of_work::Outbox;
 
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
@@ -61,11 +64,15 @@ pub struct App<DB: Backend> {
     unchecked_tables: BTreeSet<&'static str>,
     deadline: Duration,
     health: HealthHandle,
+    #[cfg(feature = "metrics")]
+    metrics_interval: Option<Duration>,
 }
 
 impl<DB: Backend> App<DB> {
     /// An app of the outbox's service, with a relay and consumers.
     pub fn new(outbox: Outbox<DB>) -> Self {
+        let health = HealthHandle::new();
+        health.make_unready(APP, "the app has not started yet");
         Self {
             outbox,
             publisher: None,
@@ -79,7 +86,9 @@ impl<DB: Backend> App<DB> {
             selection: Selection::all(),
             unchecked_tables: BTreeSet::new(),
             deadline: DEFAULT_DEADLINE,
-            health: HealthHandle::new(),
+            health,
+            #[cfg(feature = "metrics")]
+            metrics_interval: Some(sampling::INTERVAL),
         }
     }
 
@@ -176,7 +185,25 @@ impl<DB: Backend> App<DB> {
         self
     }
 
-    /// The health of the app, to be asked for while it runs.
+    /// Sets how often metrics are taken from the database that are states of its tables (15 s
+    /// unless told, and at least 100 ms); `None` for never. See [`telemetry::metrics`](crate::telemetry::metrics).
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn metrics_interval(mut self, interval: Option<Duration>) -> Self {
+        self.metrics_interval = interval.map(|interval| interval.max(Duration::from_millis(100)));
+        self
+    }
+
+    /// Sets after how long a piece of work with the database counts as hanging, although the
+    /// database answers (five minutes unless told): then the [`Liveness`](crate::health::Liveness)
+    /// says so.
+    #[must_use]
+    pub fn stuck_after(self, limit: Duration) -> Self {
+        self.health.stuck_after(limit);
+        self
+    }
+
+    /// The health of the app, its readiness and its liveness, to be asked for while it runs.
     pub fn health(&self) -> HealthHandle {
         self.health.clone()
     }
@@ -214,6 +241,16 @@ impl<DB: Backend> App<DB> {
         checks::warn_of_lost_names(&self.outbox)
             .await
             .map_err(AppError::Database)?;
+        metrics::describe();
+        #[cfg(feature = "metrics")]
+        let sampler = self.metrics_interval.map(|interval| Sampler {
+            interval,
+            outbox: self.outbox.clone(),
+            consumers: Handlers::<DB>::collect(&self.selection, &self.states)
+                .map(|handlers| handlers.consumers_and_nobody())
+                .unwrap_or_default(),
+        });
+        let outbox = self.outbox.clone();
         let consumer = self.subscriber.filter(|_| self.with_consumers).map(|from| {
             Consumer::new(self.outbox.clone(), from)
                 .with_states(self.states)
@@ -239,13 +276,16 @@ impl<DB: Backend> App<DB> {
         let relay = relay
             .transpose()
             .map_err(|error| AppError::Startup(vec![Problem::new(error.to_string())]))?;
-        Ok(RunningApp::start(
+        Ok(RunningApp::start(AppParts {
+            outbox,
             relay,
             consumer,
             cleaner,
-            self.health,
-            self.deadline,
-        ))
+            #[cfg(feature = "metrics")]
+            sampler,
+            health: self.health,
+            deadline: self.deadline,
+        }))
     }
 
     async fn check(&self) -> Result<Vec<Problem>, AppError> {

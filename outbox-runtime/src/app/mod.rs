@@ -2,8 +2,11 @@
 
 mod builder;
 mod checks;
+mod database_check;
 mod error;
 mod running;
+#[cfg(feature = "metrics")]
+mod sampling;
 mod supervisor;
 
 pub use builder::App;

@@ -3,15 +3,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
+use super::database_check::check_database;
 use super::error::AppError;
+#[cfg(feature = "metrics")]
+use super::sampling::Sampler;
 use super::supervisor::supervise;
-use crate::health::HealthHandle;
-use crate::inbox::{Consumer, ConsumerCounts};
+use crate::health::{HealthHandle, Milestone};
+use crate::inbox::{Consumer, ConsumerCounts, SUBSCRIPTION};
 use crate::relay::{Relay, RelayCounts};
 use crate::retention::Cleaner;
 use crate::store::Backend;
+use crate::unit_of_work::Outbox;
 
 /// How long after the deadline a part gets to report that it reached it.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
@@ -25,7 +29,9 @@ pub struct RunningApp {
     health: HealthHandle,
     relay_counts: Box<dyn Fn() -> RelayCounts + Send + Sync>,
     consumer_counts: Box<dyn Fn() -> ConsumerCounts + Send + Sync>,
-    stop: DropGuard,
+    /// What has to happen until it counts as started.
+    start: Vec<Milestone>,
+    stop: StopOnDrop,
     parts: JoinSet<Result<(), String>>,
     deadline: Duration,
 }
@@ -40,18 +46,54 @@ pub struct AppCounts {
     pub consumers: ConsumerCounts,
 }
 
+/// What an app consists of.
+pub(super) struct AppParts<DB: Backend> {
+    pub(super) outbox: Outbox<DB>,
+    pub(super) relay: Option<Relay<DB>>,
+    pub(super) consumer: Option<Consumer<DB>>,
+    pub(super) cleaner: Option<Cleaner<DB>>,
+    #[cfg(feature = "metrics")]
+    pub(super) sampler: Option<Sampler<DB>>,
+    pub(super) health: HealthHandle,
+    pub(super) deadline: Duration,
+}
+
+/// What the readiness says of the app as a whole.
+pub(super) const APP: &str = "app";
+
 impl RunningApp {
-    pub(super) fn start<DB: Backend>(
-        relay: Option<Relay<DB>>,
-        consumer: Option<Consumer<DB>>,
-        cleaner: Option<Cleaner<DB>>,
-        health: HealthHandle,
-        deadline: Duration,
-    ) -> Self {
+    pub(super) fn start<DB: Backend>(app: AppParts<DB>) -> Self {
+        let (health, deadline) = (app.health, app.deadline);
         let stop = CancellationToken::new();
         let mut parts = JoinSet::new();
-        let relay = relay.map(Arc::new);
-        let consumer = consumer.map(Arc::new);
+        let relay = app.relay.map(Arc::new);
+        let consumer = app.consumer.map(Arc::new);
+        let mut start = Vec::new();
+        if relay.is_some() {
+            start.push(Milestone::Relaying);
+        }
+        if consumer.is_some() {
+            start.push(Milestone::Subscribed);
+            health.make_unready(SUBSCRIPTION, "the consumers are not subscribed yet");
+        }
+        health.make_ready(APP);
+        parts.spawn({
+            let check = check_database(app.outbox, health.clone(), stop.clone());
+            let running = health.running("look at the database", stop.clone());
+            async move {
+                check.await;
+                drop(running);
+                Ok(())
+            }
+        });
+        #[cfg(feature = "metrics")]
+        if let Some(sampler) = app.sampler {
+            let sampling = sampler.run(stop.clone());
+            parts.spawn(async move {
+                sampling.await;
+                Ok(())
+            });
+        }
         if let Some(relay) = &relay {
             parts.spawn(run_relay(
                 Arc::clone(relay),
@@ -67,16 +109,17 @@ impl RunningApp {
                 stop.clone(),
             ));
         }
-        if let Some(cleaner) = cleaner {
+        if let Some(cleaner) = app.cleaner {
             parts.spawn(run_cleaner(cleaner, health.clone(), stop.clone()));
         }
         Self {
-            health,
+            health: health.clone(),
             relay_counts: Box::new(move || relay.as_ref().map(|r| r.counts()).unwrap_or_default()),
             consumer_counts: Box::new(move || {
                 consumer.as_ref().map(|c| c.counts()).unwrap_or_default()
             }),
-            stop: stop.drop_guard(),
+            start,
+            stop: StopOnDrop { stop, health },
             parts,
             deadline,
         }
@@ -85,6 +128,33 @@ impl RunningApp {
     /// The health of the app.
     pub fn health(&self) -> HealthHandle {
         self.health.clone()
+    }
+
+    /// Waits until the app does all that it is there for: its consumers are subscribed and its relay
+    /// shares the shards with the others. From then on nothing that is published passes it by.
+    ///
+    /// It waits for a broker that is down at the start; a service that only wants to know whether
+    /// it may take requests asks [`HealthHandle::readiness`].
+    ///
+    /// ```no_run
+    /// # use outbox_runtime::prelude::*;
+    /// # #[cfg(feature = "sqlite")]
+    /// # async fn example(app: App<sqlx::Sqlite>) -> Result<(), Box<dyn std::error::Error>> {
+    /// let running = app.start().await?;
+    /// running.started().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// Dropping the call has no effect.
+    pub async fn started(&self) {
+        self.health.reached(&self.start).await;
+    }
+
+    /// Whether [`started`](Self::started) would return at once.
+    pub fn is_started(&self) -> bool {
+        self.health.has_reached(&self.start)
     }
 
     /// What the app has done so far.
@@ -137,6 +207,20 @@ impl fmt::Debug for RunningApp {
             .field("health", &self.health)
             .field("counts", &self.counts())
             .finish_non_exhaustive()
+    }
+}
+
+/// Stops the parts, and keeps requests out, when it is dropped.
+struct StopOnDrop {
+    stop: CancellationToken,
+    health: HealthHandle,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.health
+            .make_unready(APP, "the app is stopping or has stopped");
+        self.stop.cancel();
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) async fn supervise<F: Future<Output = Result<(), String>> + Send>(
     stop: &CancellationToken,
     start: impl Fn() -> F,
 ) -> Result<(), String> {
+    let _running = health.running(part, stop.clone());
     let backoff = Backoff::default();
     let mut failures = 0;
     loop {

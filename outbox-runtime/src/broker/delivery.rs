@@ -1,6 +1,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use time::OffsetDateTime;
 
 use super::error::BrokerError;
 use crate::domain::Message;
@@ -15,6 +16,7 @@ pub struct Delivery {
     /// How often it was handed over, this time included, where the broker counts; else 1 for the
     /// first time and 2 for any other.
     pub attempt: u32,
+    published_at: Option<OffsetDateTime>,
     answer: Box<dyn Acknowledge>,
 }
 
@@ -24,8 +26,25 @@ impl Delivery {
         Self {
             message,
             attempt,
+            published_at: None,
             answer: Box::new(answer),
         }
+    }
+
+    /// Says when the broker took the message, by the clock of the broker or of who published it.
+    ///
+    /// Adapters set it where the broker keeps that time. It serves the metric
+    /// `outbox_inbox_published_to_handled_seconds` alone.
+    #[must_use]
+    pub const fn with_published_at(mut self, published_at: OffsetDateTime) -> Self {
+        self.published_at = Some(published_at);
+        self
+    }
+
+    /// When the broker took the message, if it knows. The in-process broker does: it is the time
+    /// of the last offer, by this machine's clock.
+    pub const fn published_at(&self) -> Option<OffsetDateTime> {
+        self.published_at
     }
 
     /// Whether the message was handed over before, so that its work may be done already.

@@ -22,13 +22,13 @@ use super::partitions::{Held, Leases};
 use super::transact::Transactor;
 use crate::broker::{Sharing, Subscriber, Subscription};
 use crate::handler::States;
-use crate::health::HealthHandle;
+use crate::health::{HealthHandle, Milestone};
 use crate::problem::{self, Problem};
 use crate::store::Backend;
 use crate::unit_of_work::Outbox;
 
 /// The part of the health that is about the subscription.
-const SUBSCRIPTION: &str = "subscription";
+pub(crate) const SUBSCRIPTION: &str = "subscription";
 
 /// Takes messages from a broker and gives each its effect once per consumer.
 ///
@@ -88,12 +88,12 @@ impl<DB: Backend> Consumer<DB> {
     /// A consumer of all handlers in the program, with default options.
     pub fn new(outbox: Outbox<DB>, subscriber: impl Subscriber + 'static) -> Self {
         Self {
+            counters: Counters::new(outbox.metrics().clone()),
             outbox,
             subscriber: Arc::new(subscriber),
             states: Arc::default(),
             selection: Selection::all(),
             options: ConsumerOptions::default(),
-            counters: Counters::default(),
             health: HealthHandle::default(),
             subscribed: watch::Sender::new(false),
         }
@@ -172,7 +172,7 @@ impl<DB: Backend> Consumer<DB> {
             .map_err(ConsumerError::Startup)?;
         if handlers.is_empty() {
             info!("no handler in this program; the consumer has nothing to do");
-            self.subscribed.send_replace(true);
+            self.tell_subscribed();
             stop.cancelled().await;
             return Ok(());
         }
@@ -213,6 +213,8 @@ impl<DB: Backend> Consumer<DB> {
         partitions: u16,
         stop: &CancellationToken,
     ) -> Result<(), ConsumerError> {
+        // Others may have all partitions; that keeps no requests out.
+        self.health.make_ready(SUBSCRIPTION);
         let mut leases = Leases::new(
             &self.outbox,
             partitions,
@@ -268,6 +270,12 @@ impl<DB: Backend> Consumer<DB> {
             stop,
             unhandled_seen: Mutex::default(),
         }
+    }
+
+    fn tell_subscribed(&self) {
+        self.subscribed.send_replace(true);
+        self.health.reach(Milestone::Subscribed);
+        self.health.make_ready(SUBSCRIPTION);
     }
 
     /// Resolves once the group is known to the broker, so that nothing published is missed.

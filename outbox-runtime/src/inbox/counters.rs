@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::telemetry::metrics::Metrics;
+
 /// What a consumer has done since it started.
 ///
 /// A message that two handlers want counts twice, once for each.
@@ -23,9 +25,12 @@ pub struct ConsumerCounts {
     pub unreadable: u64,
 }
 
-/// Counts for [`ConsumerCounts`]; clones count together.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counters(Arc<Atomics>);
+/// Counts for [`ConsumerCounts`] and the metrics; clones count together.
+#[derive(Debug, Clone)]
+pub(crate) struct Counters {
+    atomics: Arc<Atomics>,
+    pub(super) metrics: Metrics,
+}
 
 #[derive(Debug, Default)]
 struct Atomics {
@@ -39,43 +44,55 @@ struct Atomics {
 }
 
 impl Counters {
+    pub(super) fn new(metrics: Metrics) -> Self {
+        Self {
+            atomics: Arc::default(),
+            metrics,
+        }
+    }
+
     pub(crate) fn counts(&self) -> ConsumerCounts {
         ConsumerCounts {
-            handled: self.0.handled.load(Ordering::Relaxed),
-            duplicates: self.0.duplicates.load(Ordering::Relaxed),
-            failed_attempts: self.0.failed_attempts.load(Ordering::Relaxed),
-            parked: self.0.parked.load(Ordering::Relaxed),
-            dead: self.0.dead.load(Ordering::Relaxed),
-            unhandled: self.0.unhandled.load(Ordering::Relaxed),
-            unreadable: self.0.unreadable.load(Ordering::Relaxed),
+            handled: self.atomics.handled.load(Ordering::Relaxed),
+            duplicates: self.atomics.duplicates.load(Ordering::Relaxed),
+            failed_attempts: self.atomics.failed_attempts.load(Ordering::Relaxed),
+            parked: self.atomics.parked.load(Ordering::Relaxed),
+            dead: self.atomics.dead.load(Ordering::Relaxed),
+            unhandled: self.atomics.unhandled.load(Ordering::Relaxed),
+            unreadable: self.atomics.unreadable.load(Ordering::Relaxed),
         }
     }
 
     pub(super) fn handled(&self) {
-        self.0.handled.fetch_add(1, Ordering::Relaxed);
+        self.atomics.handled.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn duplicates(&self, count: usize) {
-        self.0.duplicates.fetch_add(count as u64, Ordering::Relaxed);
+    pub(super) fn duplicate(&self, consumer: &str) {
+        self.atomics.duplicates.fetch_add(1, Ordering::Relaxed);
+        self.metrics.duplicate(consumer);
     }
 
     pub(super) fn failed_attempt(&self) {
-        self.0.failed_attempts.fetch_add(1, Ordering::Relaxed);
+        self.atomics.failed_attempts.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn parked(&self) {
-        self.0.parked.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn parked(&self, consumer: &str) {
+        self.atomics.parked.fetch_add(1, Ordering::Relaxed);
+        self.metrics.parked_in_inbox(consumer);
     }
 
-    pub(super) fn dead(&self) {
-        self.0.dead.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn dead(&self, consumer: &str) {
+        self.atomics.dead.fetch_add(1, Ordering::Relaxed);
+        self.metrics.dead_in_inbox(consumer);
     }
 
     pub(super) fn unhandled(&self) {
-        self.0.unhandled.fetch_add(1, Ordering::Relaxed);
+        self.atomics.unhandled.fetch_add(1, Ordering::Relaxed);
+        self.metrics.unhandled();
     }
 
-    pub(super) fn unreadable(&self) {
-        self.0.unreadable.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn unreadable(&self, consumer: &str) {
+        self.atomics.unreadable.fetch_add(1, Ordering::Relaxed);
+        self.metrics.unreadable(consumer);
     }
 }

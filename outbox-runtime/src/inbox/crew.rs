@@ -56,7 +56,7 @@ impl<DB: Backend> Crew<DB> {
 
     /// Has the message handled, after those of its lane that came before.
     pub(super) fn take(&self, delivery: Delivery, place: OwnedSemaphorePermit) {
-        let takers = self.dispatcher.takers(&delivery.message.metadata);
+        let takers = self.dispatcher.handlers.takers(&delivery.message.metadata);
         match self.lanes.take(delivery, place) {
             Taken::First(job, lane) => {
                 let abort = self.abort.token().clone();
@@ -64,7 +64,10 @@ impl<DB: Backend> Crew<DB> {
                 self.tasks
                     .spawn(async move { abort.run_until_cancelled_owned(work).await });
             }
-            Taken::Joined => self.dispatcher.counters.duplicates(takers),
+            Taken::Joined => {
+                let takers = takers.map(|takers| takers.handlers).unwrap_or_default();
+                self.dispatcher.count_joined(&takers);
+            }
             Taken::Waiting => {}
         }
     }
@@ -89,8 +92,9 @@ impl<DB: Backend> Crew<DB> {
 async fn work<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, first: Job, mut lane: OpenLane) {
     let mut job = first;
     loop {
+        let published_at = job.published_at();
         let (message, answers) = job.into_parts();
-        if dispatcher.handle(&message).await == Outcome::Stopped {
+        if dispatcher.handle(&message, published_at).await == Outcome::Stopped {
             return;
         }
         let patience = dispatcher.options.broker_timeout;

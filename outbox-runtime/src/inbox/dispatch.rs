@@ -3,6 +3,7 @@ use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, warn};
@@ -18,6 +19,7 @@ use crate::domain::{Message, Metadata};
 use crate::error_text;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Parked};
+use crate::telemetry::metrics::Timer;
 use crate::telemetry::spans;
 use crate::unit_of_work::WriteTransaction;
 
@@ -55,6 +57,8 @@ struct Todo<DB: Backend> {
 /// A consumer that has neither had its effect yet nor parked the message.
 struct Pending<DB: Backend> {
     handler: Handler<DB>,
+    /// When it was published, if the broker knows.
+    published_at: Option<OffsetDateTime>,
     /// An earlier attempt may have been committed.
     is_in_doubt: bool,
     conflicts: Conflicts,
@@ -71,11 +75,16 @@ struct Round {
 
 impl<DB: Backend> Dispatcher<DB> {
     /// Has each consumer that wants the message either handle or park it.
-    pub(super) async fn handle(&self, message: &Message) -> Outcome {
+    pub(super) async fn handle(
+        &self,
+        message: &Message,
+        published_at: Option<OffsetDateTime>,
+    ) -> Outcome {
         let metadata = &message.metadata;
+        let pending = |handler| Pending::new(handler, published_at);
         let mut todo = match self.handlers.takers(metadata) {
             Some(takers) => Todo {
-                pending: takers.handlers.into_iter().map(Pending::new).collect(),
+                pending: takers.handlers.into_iter().map(pending).collect(),
                 unable: self.unreadable(metadata, &takers.unable),
             },
             None => Todo {
@@ -114,11 +123,11 @@ impl<DB: Backend> Dispatcher<DB> {
         Outcome::Done
     }
 
-    /// How many handlers want the message.
-    pub(super) fn takers(&self, metadata: &Metadata) -> usize {
-        self.handlers
-            .takers(metadata)
-            .map_or(0, |takers| takers.handlers.len())
+    /// Counts a delivery of a message that is here already, for each handler that wants it.
+    pub(super) fn count_joined(&self, takers: &[Handler<DB>]) {
+        for handler in takers {
+            self.counters.duplicate(handler.registration.consumer);
+        }
     }
 
     /// Makes an attempt with a message that the transaction has taken out of the parked ones.
@@ -132,7 +141,7 @@ impl<DB: Backend> Dispatcher<DB> {
         let attempt = self
             .transactor
             .attempt_parked(transaction, handler, message);
-        tell(attempt, number, handler, message).await
+        self.tell(attempt, number, handler, message).await
     }
 
     /// Lets each pending consumer try once, and keeps what is not settled. `None` when the consumer
@@ -169,18 +178,22 @@ impl<DB: Backend> Dispatcher<DB> {
         round: &mut Round,
     ) -> bool {
         let attempt = self.transactor.attempt(pending.handler, message);
-        let failure = match tell(attempt, 1, pending.handler, message).await {
+        let registration = pending.handler.registration;
+        let (consumer, event_type) = (registration.consumer, registration.event_type);
+        let failure = match self.tell(attempt, 1, pending.handler, message).await {
             Ok(Effect::Duplicate) if !pending.is_in_doubt => {
-                self.counters.duplicates(1);
+                self.counters.duplicate(consumer);
                 return true;
             }
             // A lost answer was a commit after all, or the effect is committed now.
             Ok(Effect::Duplicate | Effect::Committed) => {
                 self.counters.handled();
+                let metrics = &self.counters.metrics;
+                metrics.handled(consumer, event_type, pending.published_at);
                 return true;
             }
             Ok(Effect::Parked) => {
-                self.counters.parked();
+                self.counters.parked(consumer);
                 self.parking.changed.notify_one();
                 return true;
             }
@@ -190,16 +203,18 @@ impl<DB: Backend> Dispatcher<DB> {
         if failure.is_in_doubt && !pending.is_in_doubt {
             // A second attempt waits for the end of the first, and so finds out how that was.
             pending.is_in_doubt = true;
+            self.counters.metrics.retried(consumer);
             return false;
         }
         if let Some(wait) = pending.conflicts.after(&failure) {
             round.wait = round.wait.max(wait);
+            self.counters.metrics.retried(consumer);
             return false;
         }
         let parked = self.parking.failed(pending.handler, message, &failure);
         match parked.await {
             Ok(Parked::Handled) if pending.is_in_doubt => self.counters.handled(),
-            Ok(Parked::Handled) => self.counters.duplicates(1),
+            Ok(Parked::Handled) => self.counters.duplicate(consumer),
             Ok(Parked::Now | Parked::Before) => {}
             Err(error) => {
                 round.unparked = Some(format!(
@@ -211,6 +226,44 @@ impl<DB: Backend> Dispatcher<DB> {
             }
         }
         true
+    }
+
+    /// Follows an attempt in a span, and tells how it ended.
+    ///
+    /// The number is that by which the retry policy counts: what is repeated in place, after a
+    /// version conflict or while the database is down, has the same one.
+    async fn tell(
+        &self,
+        attempt: impl Future<Output = Result<Effect, Failure>>,
+        number: u32,
+        handler: Handler<DB>,
+        message: &Message,
+    ) -> Result<Effect, Failure> {
+        let (consumer, timer) = (handler.registration.consumer, Timer::start());
+        let span = spans::handle(&message.metadata, consumer, number);
+        let mut result = attempt.instrument(span.clone()).await;
+        let _entered = span.enter();
+        let outcome = match &mut result {
+            Ok(effect) => {
+                spans::outcome(&span, effect.name());
+                debug!(?effect, "message settled");
+                effect.name()
+            }
+            Err(failure) => {
+                failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
+                spans::outcome(&span, "failed");
+                spans::failed(&span, failure.name());
+                if failure.is_version_conflict {
+                    debug!(reason = failure.reason, "version conflict");
+                } else {
+                    warn!(reason = failure.reason, "attempt failed");
+                }
+                failure.name()
+            }
+        };
+        let (metrics, event_type) = (&self.counters.metrics, handler.registration.event_type);
+        metrics.attempted(consumer, event_type, outcome, &timer);
+        result
     }
 
     /// Who is to park an event that no handler takes.
@@ -245,8 +298,8 @@ impl<DB: Backend> Dispatcher<DB> {
         metadata: &Metadata,
         consumers: &[&'static str],
     ) -> Vec<(&'static str, String)> {
-        for _ in consumers {
-            self.counters.unreadable();
+        for consumer in consumers {
+            self.counters.unreadable(consumer);
         }
         if consumers.is_empty() {
             return Vec::new();
@@ -277,45 +330,14 @@ impl<DB: Backend> Todo<DB> {
 }
 
 impl<DB: Backend> Pending<DB> {
-    fn new(handler: Handler<DB>) -> Self {
+    fn new(handler: Handler<DB>, published_at: Option<OffsetDateTime>) -> Self {
         Self {
             handler,
+            published_at,
             is_in_doubt: false,
             conflicts: Conflicts::default(),
         }
     }
-}
-
-/// Follows an attempt in a span, and logs how it ended.
-///
-/// The number is that by which the retry policy counts: what is repeated in place, after a version
-/// conflict or while the database is down, has the same one.
-async fn tell<DB: Backend>(
-    attempt: impl Future<Output = Result<Effect, Failure>>,
-    number: u32,
-    handler: Handler<DB>,
-    message: &Message,
-) -> Result<Effect, Failure> {
-    let span = spans::handle(&message.metadata, handler.registration.consumer, number);
-    let mut result = attempt.instrument(span.clone()).await;
-    let _entered = span.enter();
-    match &mut result {
-        Ok(effect) => {
-            spans::outcome(&span, effect.name());
-            debug!(?effect, "message settled");
-        }
-        Err(failure) => {
-            failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
-            spans::outcome(&span, "failed");
-            spans::failed(&span, failure.name());
-            if failure.is_version_conflict {
-                debug!(reason = failure.reason, "version conflict");
-            } else {
-                warn!(reason = failure.reason, "attempt failed");
-            }
-        }
-    }
-    result
 }
 
 /// A message's reason for degraded health, withdrawn when the message is done or given back.

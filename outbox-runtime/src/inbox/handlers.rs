@@ -95,7 +95,7 @@ impl<DB: Backend> Handlers<DB> {
     }
 
     /// The names of the consumers, and the empty one of events that no handler takes.
-    pub(super) fn consumers_and_nobody(&self) -> Vec<&'static str> {
+    pub(crate) fn consumers_and_nobody(&self) -> Vec<&'static str> {
         let handlers = self.by_event.values().flatten();
         let mut consumers: BTreeSet<_> = handlers
             .map(|handler| handler.registration.consumer)

@@ -8,11 +8,12 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::warn;
 
+use super::consumer::SUBSCRIPTION;
 use super::crew::Crew;
 use crate::backoff::Backoff;
 use crate::broker::{Acknowledge, BrokerError, Deliveries, Delivery, Subscriber, Subscription};
 use crate::error_text;
-use crate::health::HealthHandle;
+use crate::health::{HealthHandle, Milestone};
 use crate::store::Backend;
 
 /// Takes the messages of one subscription to the crew, and subscribes anew when that breaks.
@@ -51,6 +52,8 @@ impl<DB: Backend> Intake<'_, DB> {
             failures += 1;
             warn!(reason, failures, "no subscription; trying again");
             self.health.degrade(&source.part, reason);
+            // The service takes writes without its broker.
+            self.health.make_ready(SUBSCRIPTION);
             let wait = tokio::time::sleep(self.backoff.delay(failures));
             source.stop.run_until_cancelled(wait).await;
         }
@@ -81,6 +84,8 @@ impl<DB: Backend> Intake<'_, DB> {
         };
         self.health.recover(&source.part);
         self.subscribed.send_replace(true);
+        self.health.reach(Milestone::Subscribed);
+        self.health.make_ready(SUBSCRIPTION);
         loop {
             let taken = match &source.in_work {
                 None => {
@@ -112,13 +117,17 @@ impl<DB: Backend> Intake<'_, DB> {
 
 /// A delivery that counts as in work until it is answered or dropped.
 fn counted(delivery: Delivery, in_work: &TaskTracker) -> Delivery {
-    let attempt = delivery.attempt;
+    let (attempt, published_at) = (delivery.attempt, delivery.published_at());
     let (message, answer) = delivery.into_parts();
     let counted = Counted {
         answer,
         _in_work: in_work.token(),
     };
-    Delivery::new(message, attempt, counted)
+    let delivery = Delivery::new(message, attempt, counted);
+    match published_at {
+        Some(published_at) => delivery.with_published_at(published_at),
+        None => delivery,
+    }
 }
 
 struct Counted {

@@ -1,6 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use time::OffsetDateTime;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::broker::{Acknowledge, BrokerError, Delivery};
@@ -12,10 +13,16 @@ type Key = (String, String);
 /// A message that was taken from the broker and waits for its answer.
 pub(super) struct Job {
     message: Message,
+    published_at: Option<OffsetDateTime>,
     answers: Vec<Answer>,
 }
 
 impl Job {
+    /// When the message was published, if the broker knows.
+    pub(super) const fn published_at(&self) -> Option<OffsetDateTime> {
+        self.published_at
+    }
+
     /// The message, and how the broker hears that it is done.
     pub(super) fn into_parts(self) -> (Message, Vec<Answer>) {
         (self.message, self.answers)
@@ -70,6 +77,7 @@ pub(super) enum Taken {
 
 impl Lanes {
     pub(super) fn take(self: &Arc<Self>, delivery: Delivery, place: OwnedSemaphorePermit) -> Taken {
+        let published_at = delivery.published_at();
         let (message, acknowledge) = delivery.into_parts();
         let answer = Answer {
             acknowledge,
@@ -84,6 +92,7 @@ impl Lanes {
         }
         let job = Job {
             message,
+            published_at,
             answers: vec![answer],
         };
         if let Some(lane) = open.get_mut(&key) {

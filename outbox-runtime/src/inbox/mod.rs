@@ -14,6 +14,7 @@ mod parking;
 mod partitions;
 mod transact;
 
+pub(crate) use consumer::SUBSCRIPTION;
 pub use consumer::{Consumer, ConsumerError};
 pub use counters::ConsumerCounts;
 pub(crate) use handlers::{Handlers, Selection};

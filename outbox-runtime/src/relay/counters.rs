@@ -5,6 +5,7 @@ use tokio::sync::watch;
 
 use super::breaker::Circuit;
 use crate::store::Backlog;
+use crate::telemetry::metrics::Metrics;
 
 /// What a relay has done since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,9 +22,10 @@ pub struct RelayCounts {
     pub circuit_opened: u64,
 }
 
-/// Counts for [`RelayCounts`], and the latest figures; clones count together.
-#[derive(Debug, Clone, Default)]
+/// Counts for [`RelayCounts`], the latest figures, and the metrics; clones count together.
+#[derive(Debug, Clone)]
 pub(super) struct Counters {
+    metrics: Metrics,
     published: Arc<AtomicU64>,
     parked: Arc<AtomicU64>,
     dead: Arc<AtomicU64>,
@@ -33,6 +35,18 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    pub(super) fn new(metrics: Metrics) -> Self {
+        Self {
+            metrics,
+            published: Arc::default(),
+            parked: Arc::default(),
+            dead: Arc::default(),
+            circuit_opened: Arc::default(),
+            backlog: Arc::default(),
+            circuit: Arc::default(),
+        }
+    }
+
     pub(super) fn counts(&self) -> RelayCounts {
         RelayCounts {
             published: self.published.load(Ordering::Relaxed),
@@ -44,21 +58,30 @@ impl Counters {
 
     pub(super) fn published(&self, messages: usize) {
         self.published.fetch_add(messages as u64, Ordering::Relaxed);
+        self.metrics.published(messages);
     }
 
     pub(super) fn parked(&self, messages: usize) {
         self.parked.fetch_add(messages as u64, Ordering::Relaxed);
+        self.metrics.parked_in_relay(messages);
     }
 
     pub(super) fn dead(&self, messages: usize) {
         self.dead.fetch_add(messages as u64, Ordering::Relaxed);
+        self.metrics.dead_in_relay(messages);
     }
 
     pub(super) fn circuit_opened(&self) {
         self.circuit_opened.fetch_add(1, Ordering::Relaxed);
+        self.metrics.circuit_opened();
     }
 
     pub(super) fn circuit(&self, circuit: Circuit) {
+        self.metrics.circuit(match circuit {
+            Circuit::Closed => 0,
+            Circuit::HalfOpen { .. } => 1,
+            Circuit::Open { .. } => 2,
+        });
         self.circuit.send_replace(circuit);
     }
 
@@ -67,6 +90,12 @@ impl Counters {
     }
 
     pub(super) fn backlog(&self, backlog: Backlog) {
+        let age = backlog.oldest.map(|oldest| oldest.age);
+        self.metrics.backlog(
+            backlog.pending,
+            age.unwrap_or_default(),
+            backlog.watermark_lag,
+        );
         self.backlog.send_replace(Some(backlog));
     }
 

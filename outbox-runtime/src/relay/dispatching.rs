@@ -113,7 +113,12 @@ impl<DB: Backend> Engine<DB> {
             lease: self.lease_until.subscribe(),
         };
         let call = Call { permit, bytes };
-        let publishing = publish(Arc::clone(&self.publisher), batch, limit);
+        let publishing = publish(
+            Arc::clone(&self.publisher),
+            batch,
+            limit,
+            self.outbox.metrics().clone(),
+        );
         self.publishing
             .spawn(async move { (call, publishing.await) });
     }

@@ -24,6 +24,7 @@ use super::shards::Shards;
 use crate::broker::Publisher;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Error, ShardSet, Wake};
+use crate::telemetry::metrics::LeaseChange;
 use crate::unit_of_work::{Outbox, WriteTransaction};
 
 /// One run of a relay: all that it holds in memory, and the loop that moves it.
@@ -154,6 +155,7 @@ impl<DB: Backend> Engine<DB> {
         shutdown: Pin<&mut (impl Future<Output = ()> + Send)>,
     ) -> Option<Instant> {
         let patience = self.options.shutdown_deadline;
+        let _at_work = self.health.at_work("a turn of the relay");
         let mut work = pin!(self.work());
         tokio::select! {
             () = &mut work => None,
@@ -253,12 +255,21 @@ impl<DB: Backend> Engine<DB> {
         )
     }
 
+    /// Forgets shards that belong to another relay by now.
+    pub(super) fn lose_shards(&mut self, lost: ShardSet) {
+        tracing::warn!(shards = lost.len(), "leases were lost to another relay");
+        let metrics = self.outbox.metrics();
+        metrics.leases(LeaseChange::Lost, lost.len());
+        self.drop_shards(lost);
+    }
+
     /// Forgets shards that are no longer ours.
     pub(super) fn drop_shards(&mut self, gone: ShardSet) {
         self.shards.remove(gone);
         self.scans.drop_shards(gone);
         self.lanes.drop_keys(|key| gone.contains(key.shard));
         self.parked.drop_shards(gone);
+        self.outbox.metrics().shards(self.shards.len());
         self.report_parked();
     }
 

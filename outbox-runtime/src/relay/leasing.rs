@@ -4,7 +4,9 @@ use tokio::time::Instant;
 
 use super::engine::Engine;
 use crate::domain::SHARDS;
+use crate::health::Milestone;
 use crate::store::{Backend, Error, Renewal, ShardLease, ShardSet};
+use crate::telemetry::metrics::LeaseChange;
 
 /// How much more often an instance looks for shards while it has less than its share.
 const HUNGRY: u32 = 4;
@@ -30,12 +32,15 @@ impl<DB: Backend> Engine<DB> {
                 return;
             }
         };
-        self.lease_until.send_replace(sent + self.options.lease);
+        let ended = self.lease_until.send_replace(sent + self.options.lease);
         let share = fair_share(renewal.instances);
         let lost = self.shards.lost(&renewal.owned);
         if !lost.is_empty() {
-            tracing::warn!(shards = lost.len(), "leases were lost to another relay");
-            self.drop_shards(lost);
+            self.lose_shards(lost);
+        }
+        if ended < Instant::now() {
+            let kept = self.shards.len();
+            self.outbox.metrics().leases(LeaseChange::RenewedLate, kept);
         }
         // A claim whose answer was lost comes to light here.
         let mut leases = renewal.owned;
@@ -50,11 +55,13 @@ impl<DB: Backend> Engine<DB> {
         }
         self.take_over(&leases);
         self.shards.share(share);
+        self.outbox.metrics().shards(self.shards.len());
         self.check_log_is_there(renewal.instances);
         let pause = self.options.lease / 3;
         let hungry = self.shards.len() < share;
         let next = sent + if hungry { pause / HUNGRY } else { pause };
         self.leasing.succeeded(next, &self.health);
+        self.health.reach(Milestone::Relaying);
     }
 
     /// Looks whether shards are free, which is a read only, and claims them at once.
@@ -137,6 +144,9 @@ impl<DB: Backend> Engine<DB> {
         }
         if !fresh.is_empty() {
             tracing::debug!(shards = fresh.len(), from = cursor, "shards were claimed");
+            self.outbox
+                .metrics()
+                .leases(LeaseChange::Claimed, fresh.len());
             self.scans.add(fresh, cursor);
             self.reading.hasten();
         }
@@ -160,7 +170,12 @@ impl<DB: Backend> Engine<DB> {
         DB::leave(writing.connection(), &self.queries, self.instance)
             .await
             .map_err(Error::database("signing the relay off"))?;
-        writing.finish().await
+        writing.finish().await?;
+        self.outbox
+            .metrics()
+            .leases(LeaseChange::HandedOver, leases.len());
+        self.outbox.metrics().shards(0);
+        Ok(())
     }
 }
 

@@ -146,11 +146,11 @@ impl<DB: Backend> Relay<DB> {
     /// A relay with default options.
     pub fn new(outbox: Outbox<DB>, publisher: impl Publisher + 'static) -> Self {
         Self {
+            counters: Counters::new(outbox.metrics().clone()),
             outbox,
             publisher: Arc::new(publisher),
             options: RelayOptions::default(),
             health: HealthHandle::new(),
-            counters: Counters::default(),
         }
     }
 

@@ -5,6 +5,7 @@ use tokio::time::Instant;
 use super::engine::Engine;
 use crate::fault::{self, Point};
 use crate::store::{Backend, Error};
+use crate::telemetry::metrics::LeaseChange;
 
 /// How long published messages may wait to be written down: what a crash repeats.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -60,6 +61,8 @@ impl<DB: Backend> Engine<DB> {
         self.in_time("giving up shards of the relay", release)
             .await?;
         tracing::debug!(shards = leases.len(), "shards were given up");
+        let metrics = self.outbox.metrics();
+        metrics.leases(LeaseChange::HandedOver, leases.len());
         self.drop_shards(drained);
         Ok(())
     }
@@ -100,8 +103,7 @@ impl<DB: Backend> Engine<DB> {
             .filter(|&shard| !moved.contains(shard))
             .collect::<crate::store::ShardSet>();
         if !lost.is_empty() {
-            tracing::warn!(shards = lost.len(), "leases were lost to another relay");
-            self.drop_shards(lost);
+            self.lose_shards(lost);
         }
         Ok(())
     }

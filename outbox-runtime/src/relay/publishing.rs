@@ -16,6 +16,7 @@ use crate::broker::{PublishError, Publisher};
 use crate::domain::{Message, Metadata, Shard};
 use crate::fault::{self, Point};
 use crate::store::Unreadable;
+use crate::telemetry::metrics::Metrics;
 
 /// What messages are ordered by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -145,6 +146,7 @@ pub(super) async fn publish(
     publisher: Arc<dyn Publisher>,
     batch: Vec<Taken<Key, Item>>,
     limit: Limit,
+    metrics: Metrics,
 ) -> Done {
     let began = Instant::now();
     let mut messages = Vec::new();
@@ -172,12 +174,13 @@ pub(super) async fn publish(
             let call = call(&*publisher, &messages, limit);
             let results = call.instrument(spans.around(&messages)).await;
             spans.close(&results);
+            metrics.batch();
             results
         }
     };
     Done {
         began,
-        published: sort_out(keys, messages, results),
+        published: sort_out(keys, messages, results, &metrics),
     }
 }
 
@@ -246,7 +249,9 @@ fn sort_out(
     keys: Vec<Sent>,
     messages: Vec<Message>,
     results: Vec<Result<(), PublishError>>,
+    metrics: &Metrics,
 ) -> Vec<Published> {
+    let delay = metrics.publish_delay();
     let mut answered = messages.into_iter().zip(results);
     keys.into_iter()
         .map(|Sent { key, sent, kept }| {
@@ -258,7 +263,10 @@ fn sort_out(
             };
             for ((id, epoch, failed), (message, result)) in sent.into_iter().zip(&mut answered) {
                 match result {
-                    Ok(()) if published.rest.is_empty() => published.taken.push((id, epoch)),
+                    Ok(()) if published.rest.is_empty() => {
+                        delay.record_since(message.metadata.occurred_at);
+                        published.taken.push((id, epoch));
+                    }
                     result => {
                         published.error = published.error.take().or(result.err());
                         published.rest.push(Item {

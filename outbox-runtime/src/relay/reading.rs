@@ -138,6 +138,7 @@ impl<DB: Backend> Engine<DB> {
         };
         if self.parked.holds(&key) {
             self.parked.wait_behind(key, epoch, row.id);
+            self.counters.parked(1);
             self.parking.hasten();
             return;
         }

@@ -20,6 +20,8 @@ impl<DB: Backend> Engine<DB> {
         self.schedules.mark_unchanged();
         match self.look_and_move().await {
             Ok((next_due, moved)) => {
+                let metrics = self.outbox.metrics();
+                metrics.scheduled_moved(moved.taken, moved.stored);
                 if moved.stored > 0 {
                     tracing::debug!(events = moved.stored, "scheduled events are due");
                     self.read_soon();

@@ -127,6 +127,7 @@ impl<DB: Backend> Cleaner<DB> {
                 }
                 let swept = self.sweep(&sweep).await?;
                 removed.add(table, swept.removed);
+                self.outbox.metrics().removed(table.name(), swept.removed);
                 if !swept.more {
                     break;
                 }
@@ -138,6 +139,7 @@ impl<DB: Backend> Cleaner<DB> {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<crate::store::Swept, Error> {
+        let _at_work = self.health.at_work("a step of retention");
         let mut writing = self.writing().await?;
         let swept = DB::sweep(writing.connection(), &self.queries, sweep)
             .await
@@ -147,6 +149,7 @@ impl<DB: Backend> Cleaner<DB> {
     }
 
     async fn lease(&self) -> Result<bool, Error> {
+        let _at_work = self.health.at_work("the lease of retention");
         let mut writing = self.writing().await?;
         let leased = DB::lease_cleaner(writing.connection(), &self.queries, self.instance, LEASE)
             .await

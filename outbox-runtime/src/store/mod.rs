@@ -28,7 +28,7 @@ pub(crate) mod postgres;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
-pub use admin::AdminStore;
+pub use admin::{AdminStore, ParkedCount};
 pub use backend::{Backend, Values};
 pub use backlog::{Backlog, BacklogStore, OldestPending};
 pub use dead_letters::{Criteria, DeadLetterStore, LetterRequest, NoteRow};

@@ -21,6 +21,19 @@ pub enum Finished {
     Notes,
 }
 
+impl Finished {
+    /// The table's name in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Outbox => "outbox",
+            Self::Journal => "journal",
+            Self::Inbox => "inbox",
+            Self::Discarded => "discarded",
+            Self::Notes => "notes",
+        }
+    }
+}
+
 /// One bounded step through a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Sweep {

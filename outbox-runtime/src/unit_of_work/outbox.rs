@@ -11,6 +11,7 @@ use super::work::UnitOfWork;
 use crate::clock::Clock;
 use crate::domain::MessageContext;
 use crate::store::{self, Backend, Error, Migration, Names, Wake};
+use crate::telemetry::metrics::Metrics;
 
 /// How long a unit of work waits for the one write transaction of a single-writer database.
 const WRITER_WAIT: Duration = Duration::from_secs(30);
@@ -42,6 +43,7 @@ pub(crate) struct Inner<DB: Backend> {
     pub(crate) names: Names,
     pub(crate) queries: DB::Queries,
     pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
     pub(crate) wake: Wake,
     /// Tells the relays of this process that an event was scheduled.
     pub(crate) schedules: Wake,
@@ -100,6 +102,7 @@ impl<DB: Backend> Outbox<DB> {
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
+                metrics: Metrics::new(&service, &clock),
                 service,
                 queries: DB::queries(&names),
                 clock,
@@ -122,6 +125,11 @@ impl<DB: Backend> Outbox<DB> {
     /// The pool that the outbox works on.
     pub fn pool(&self) -> &Pool<DB> {
         &self.inner.pool
+    }
+
+    /// Where its metrics go.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// Where the tables are.

@@ -8,6 +8,7 @@ use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
 use crate::fault::{self, Point};
 use crate::store::{Backend, Change, ConflictMark, Error, Stores};
+use crate::telemetry::metrics::Timer;
 use crate::telemetry::{spans, trace_context};
 
 /// A business transaction: it loads aggregates, stages their changes and events, and commits all
@@ -200,12 +201,20 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     /// # Cancel safety
     /// See [`UnitOfWork`].
     pub async fn commit(self) -> Result<(), Error> {
+        let (outbox, timer) = (self.outbox.clone(), Timer::start());
+        let (events, is_joined) = (self.stage.events(), self.is_joined);
         let stage = &self.stage;
         let span = spans::commit(stage.events(), stage.correlation_id(), stage.subject());
         let result = self.commit_in_span().instrument(span.clone()).await;
-        if let Err(error) = &result {
-            spans::failed(&span, kind_of(error));
+        let outcome = match &result {
+            Ok(()) if is_joined => "joined",
+            Ok(()) => "committed",
+            Err(error) => kind_of(error),
+        };
+        if result.is_err() {
+            spans::failed(&span, outcome);
         }
+        outbox.metrics().commit(outcome, events, &timer);
         result
     }
 

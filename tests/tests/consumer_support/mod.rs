@@ -33,7 +33,7 @@ pub struct Credited {
 }
 
 /// What somebody owns.
-#[aggregate(table = "accounts", events(Credited))]
+#[aggregate(table = "accounts", type_name = "LedgerAccount", events(Credited))]
 pub struct Account {
     id: AccountId,
     balance: i64,

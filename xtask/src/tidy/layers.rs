@@ -12,8 +12,6 @@ const RUNTIME: &str = "outbox-runtime/src";
 /// handler, a handler knows no broker, and the two ports do not know each other.
 const LAYERS: &[(&str, &str)] = &[
     ("domain", ""),
-    // Spans: whoever does something may tell of it.
-    ("telemetry", "domain"),
     // What keeps a program from starting: a sentence and a place, for all that check.
     ("problem", ""),
     // How errors are spoken of.
@@ -21,6 +19,8 @@ const LAYERS: &[(&str, &str)] = &[
     // What tests get hold of, wherever it is.
     ("clock", ""),
     ("fault", ""),
+    // Spans and metrics: whoever does something may tell of it.
+    ("telemetry", "domain clock"),
     ("store", "domain"),
     ("broker", "domain"),
     ("backoff", "domain"),
@@ -28,7 +28,10 @@ const LAYERS: &[(&str, &str)] = &[
     ("health", "domain"),
     ("unit_of_work", "domain telemetry clock fault store"),
     ("handler", "domain problem store unit_of_work"),
-    ("retention", "domain clock store health unit_of_work"),
+    (
+        "retention",
+        "domain telemetry clock store health unit_of_work",
+    ),
     ("dead_letters", "domain clock store unit_of_work"),
     (
         "relay",
@@ -40,7 +43,7 @@ const LAYERS: &[(&str, &str)] = &[
     ),
     // The backends, each in a folder of its own: they know their port alone.
     ("store/*", "domain store"),
-    ("broker/*", "domain broker"),
+    ("broker/*", "domain clock broker"),
 ];
 
 /// They join everything, so nothing below may name them.

@@ -1,7 +1,9 @@
 use async_trait::async_trait;
+use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::broker::{Acknowledge, BrokerError, Deliveries, Delivery};
+use crate::clock::Clock;
 use crate::domain::Message;
 
 /// A group acknowledged a message. Its absence (a dropped sender) is the refusal.
@@ -10,6 +12,7 @@ pub(super) struct Acknowledged;
 /// A message on its way to one group.
 pub(super) struct Parcel {
     message: Message,
+    published_at: OffsetDateTime,
     answer: oneshot::Sender<Acknowledged>,
 }
 
@@ -17,7 +20,12 @@ impl Parcel {
     /// A parcel, and where its publisher hears of the answer.
     pub(super) fn new(message: Message) -> (Self, oneshot::Receiver<Acknowledged>) {
         let (answer, answered) = oneshot::channel();
-        (Self { message, answer }, answered)
+        let parcel = Self {
+            message,
+            published_at: Clock::system().now().into(),
+            answer,
+        };
+        (parcel, answered)
     }
 
     /// Whether the publisher gave up waiting: it will offer the message again.
@@ -46,7 +54,8 @@ impl Deliveries for Queue {
             if !parcel.is_abandoned() {
                 // It does not count attempts: each offer of the relay is a new message to it.
                 let answer = Answer(parcel.answer);
-                return Ok(Some(Delivery::new(parcel.message, 1, answer)));
+                let delivery = Delivery::new(parcel.message, 1, answer);
+                return Ok(Some(delivery.with_published_at(parcel.published_at)));
             }
         }
         Ok(None)

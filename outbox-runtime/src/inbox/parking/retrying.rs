@@ -96,6 +96,10 @@ impl<DB: Backend> Retrying<DB> {
 
     /// Starts what is due and says when to look again.
     async fn look(&mut self) -> Result<Duration, Error> {
+        let _at_work = self
+            .dispatcher
+            .health
+            .at_work("the look at parked messages");
         let poll = self.dispatcher.options.poll_interval;
         let parking = &self.dispatcher.parking;
         let most = HEADS.saturating_add(self.in_work.len());
@@ -187,7 +191,7 @@ async fn retry<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, id: i64) -> Result<
                         return Ok(());
                     }
                     Ok(Effect::Duplicate | Effect::Parked) => {
-                        dispatcher.counters.duplicates(1);
+                        dispatcher.counters.duplicate(&parked.consumer);
                         return Ok(());
                     }
                     Err(failure) => failure,
@@ -200,6 +204,7 @@ async fn retry<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, id: i64) -> Result<
         };
         dispatcher.counters.failed_attempt();
         if let Some(wait) = conflicts.after(&failure) {
+            dispatcher.counters.metrics.retried(&parked.consumer);
             tokio::time::sleep(wait).await;
             continue;
         }

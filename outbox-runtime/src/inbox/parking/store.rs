@@ -80,7 +80,9 @@ impl<DB: Backend> Parking<DB> {
         let is_recorded = DB::failed_again(transaction.connection(), &self.queries, failed).await?;
         transaction.commit().await?;
         if is_recorded && next.state == ParkedState::Dead {
-            self.counters.dead();
+            self.counters.dead(&parked.consumer);
+        } else if is_recorded {
+            self.counters.metrics.retried(&parked.consumer);
         }
         Ok(is_recorded)
     }
@@ -139,9 +141,12 @@ impl<DB: Backend> Parking<DB> {
         let parked = DB::set_aside(transaction.connection(), &self.queries, to_set_aside).await?;
         transaction.commit().await?;
         if parked == Parked::Now {
-            self.counters.parked();
-            if to_set_aside.state == ParkedState::Dead {
-                self.counters.dead();
+            let consumer = to_set_aside.consumer;
+            self.counters.parked(consumer);
+            match to_set_aside.state {
+                ParkedState::Dead => self.counters.dead(consumer),
+                ParkedState::Failing => self.counters.metrics.retried(consumer),
+                ParkedState::Waiting => {}
             }
             self.changed.notify_one();
         }

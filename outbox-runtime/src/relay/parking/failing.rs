@@ -30,7 +30,13 @@ impl<DB: Backend> Engine<DB> {
         };
         // What comes back for an earlier epoch is not ours to judge.
         let is_ours = self.shards.epoch(key.shard) == Some(head.epoch);
+        if is_ours {
+            self.outbox.metrics().publish_failed(error.is_transient());
+        }
         if !is_ours || error.is_transient() && !self.others_get_through(key, attempt) {
+            if is_ours {
+                self.outbox.metrics().publish_retried();
+            }
             self.lanes
                 .fail(key, rest, attempt.now, &self.options.backoff);
             return;
@@ -94,6 +100,7 @@ impl<DB: Backend> Engine<DB> {
         let retry_after = match verdict {
             Verdict::Retry(wait) => {
                 tracing::warn!(id = item.id, event_type, attempts, %reason, "a message is parked");
+                self.outbox.metrics().publish_retried();
                 Some(wait)
             }
             Verdict::Dead => {

@@ -52,8 +52,7 @@ impl<DB: Backend> Engine<DB> {
         }
         self.parked.stored(empty);
         if !lost.is_empty() {
-            tracing::warn!(shards = lost.len(), "leases were lost to another relay");
-            self.drop_shards(lost);
+            self.lose_shards(lost);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::domain::{AggregateRef, MessageId, Metadata};
+use crate::telemetry::metrics::Metrics;
 
 #[derive(Clone, Copy)]
 enum Does {
@@ -96,7 +97,13 @@ async fn outcome_of(does: Does, of_a: Vec<Item>) -> Vec<(Vec<i64>, Vec<i64>, Opt
         latest: Instant::now() + Duration::from_millis(20),
         lease: lease(60).subscribe(),
     };
-    let done = publish(Arc::new(does), batch, limit).await;
+    let done = publish(
+        Arc::new(does),
+        batch,
+        limit,
+        Metrics::new("test", &crate::clock::Clock::system()),
+    )
+    .await;
     done.published
         .into_iter()
         .map(|one| {

@@ -1,6 +1,6 @@
 use sqlx::{AssertSqlSafe, Pool, Sqlite};
 
-use crate::store::{AdminStore, Error, Names, TableMapping};
+use crate::store::{AdminStore, Error, Names, ParkedCount, TableMapping};
 
 impl AdminStore for Sqlite {
     async fn columns(pool: &Pool<Self>, table: &TableMapping) -> Result<Vec<String>, Error> {
@@ -29,5 +29,26 @@ impl AdminStore for Sqlite {
             .fetch_all(pool)
             .await
             .map_err(Error::database("reading the names of recent events"))
+    }
+
+    async fn parked_counts(
+        pool: &Pool<Self>,
+        names: &Names,
+        most: u32,
+    ) -> Result<Vec<ParkedCount>, Error> {
+        let sql = names.render(include_str!("sql/parked_counts.sql"));
+        let counts: Vec<(String, String, String, i64)> = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(i64::from(most))
+            .fetch_all(pool)
+            .await
+            .map_err(Error::database("counting parked messages"))?;
+        let counts = counts.into_iter();
+        Ok(counts
+            .map(|(part, consumer, state, messages)| ParkedCount {
+                consumer: (part == "inbox").then_some(consumer),
+                state,
+                messages: messages.unsigned_abs(),
+            })
+            .collect())
     }
 }

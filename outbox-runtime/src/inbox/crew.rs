@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -11,6 +10,7 @@ use super::consumer::ConsumerError;
 use super::dispatch::{Dispatcher, Outcome};
 use super::lanes::{Answer, Job, Lanes, OpenLane, Taken};
 use super::parking::retry_parked;
+use super::places::{Place, Places};
 use crate::broker::Delivery;
 use crate::error_text;
 use crate::fault::{self, Point};
@@ -23,7 +23,7 @@ const CANCELLED_WAIT: Duration = Duration::from_secs(1);
 pub(super) struct Crew<DB: Backend> {
     dispatcher: Arc<Dispatcher<DB>>,
     lanes: Arc<Lanes>,
-    places: Arc<Semaphore>,
+    pub(super) places: Places,
     tasks: TaskTracker,
     /// Cancels the tasks, also when the run itself is dropped.
     abort: DropGuard,
@@ -33,7 +33,10 @@ impl<DB: Backend> Crew<DB> {
     pub(super) fn new(dispatcher: Dispatcher<DB>) -> Self {
         Self {
             lanes: Arc::default(),
-            places: Arc::new(Semaphore::new(dispatcher.options.prefetch)),
+            places: Places::new(
+                dispatcher.options.prefetch,
+                dispatcher.options.prefetch_bytes,
+            ),
             tasks: TaskTracker::new(),
             abort: CancellationToken::new().drop_guard(),
             dispatcher: Arc::new(dispatcher),
@@ -48,14 +51,8 @@ impl<DB: Backend> Crew<DB> {
             .spawn(async move { abort.run_until_cancelled_owned(retrying).await });
     }
 
-    /// A place for one more message, as soon as there is one.
-    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        Arc::clone(&self.places).acquire_owned().await.ok()
-    }
-
     /// Has the message handled, after those of its lane that came before.
-    pub(super) fn take(&self, delivery: Delivery, place: OwnedSemaphorePermit) {
+    pub(super) fn take(&self, delivery: Delivery, place: Place) {
         let takers = self.dispatcher.handlers.takers(&delivery.message.metadata);
         match self.lanes.take(delivery, place) {
             Taken::First(job, lane) => {

@@ -89,14 +89,14 @@ impl<DB: Backend> Intake<'_, DB> {
         loop {
             let taken = match &source.in_work {
                 None => {
-                    let place = stop.run_until_cancelled(self.crew.place()).await??;
+                    let place = stop.run_until_cancelled(self.crew.places.one()).await??;
                     let taken = stop.run_until_cancelled(deliveries.next()).await?;
                     taken.map(|delivery| delivery.map(|delivery| (delivery, place)))
                 }
                 // Many partitions that are quiet must not keep the places of those that are not.
                 Some(in_work) => match stop.run_until_cancelled(deliveries.next()).await? {
                     Ok(Some(delivery)) => {
-                        let place = stop.run_until_cancelled(self.crew.place()).await??;
+                        let place = stop.run_until_cancelled(self.crew.places.one()).await??;
                         Ok(Some((counted(delivery, in_work), place)))
                     }
                     Ok(None) => Ok(None),
@@ -106,6 +106,8 @@ impl<DB: Backend> Intake<'_, DB> {
             match taken {
                 Ok(Some((delivery, place))) => {
                     *failures = 0;
+                    let room = self.crew.places.room_for(place, &delivery.message);
+                    let place = stop.run_until_cancelled(room).await??;
                     self.crew.take(delivery, place);
                 }
                 Ok(None) => return Some("the broker ended the subscription".to_owned()),

@@ -2,8 +2,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use time::OffsetDateTime;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::places::Place;
 use crate::broker::{Acknowledge, BrokerError, Delivery};
 use crate::domain::{Message, MessageId};
 
@@ -35,7 +35,7 @@ impl Job {
 /// slow message again and again fills no memory.
 pub(super) struct Answer {
     acknowledge: Box<dyn Acknowledge>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Answer {
@@ -76,7 +76,7 @@ pub(super) enum Taken {
 }
 
 impl Lanes {
-    pub(super) fn take(self: &Arc<Self>, delivery: Delivery, place: OwnedSemaphorePermit) -> Taken {
+    pub(super) fn take(self: &Arc<Self>, delivery: Delivery, place: Place) -> Taken {
         let published_at = delivery.published_at();
         let (message, acknowledge) = delivery.into_parts();
         let answer = Answer {

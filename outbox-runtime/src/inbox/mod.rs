@@ -12,6 +12,7 @@ mod lanes;
 mod options;
 mod parking;
 mod partitions;
+mod places;
 mod transact;
 
 pub(crate) use consumer::SUBSCRIPTION;

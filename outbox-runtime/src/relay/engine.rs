@@ -65,6 +65,10 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) scheduling: Chore,
     pub(super) sampling: Chore,
     pub(super) poll_pause: Duration,
+    /// How many rows a read asks for at most, going by how large messages were.
+    pub(super) read_rows: usize,
+    /// The bytes of a message that the last read found no room for.
+    pub(super) no_room_for: usize,
     /// Whether a gap was closed that may have held back positions.
     pub(super) gap_closed: bool,
     /// When to store positions that moved without anything published.
@@ -123,6 +127,8 @@ impl<DB: Backend> Engine<DB> {
             storing: Chore::new("the relay can't store its positions", now),
             parking: Chore::new("the relay can't park messages", now),
             scheduling: Chore::new("the relay can't move scheduled events", now),
+            read_rows: usize::MAX,
+            no_room_for: 0,
             gap_closed: false,
             tidying: now,
         }
@@ -235,8 +241,9 @@ impl<DB: Backend> Engine<DB> {
 
     /// Whether enough messages can be taken in to make a read worth its while.
     fn has_room(&self) -> bool {
+        let most = self.options.max_held_bytes;
         self.room() * 8 >= self.read_size()
-            && self.lanes.held_bytes() < self.options.max_held_bytes
+            && self.room_bytes() >= self.no_room_for.max(most / 8).min(most)
             && !self.shards.all().is_empty()
     }
 
@@ -244,6 +251,12 @@ impl<DB: Backend> Engine<DB> {
         self.options
             .max_held
             .saturating_sub(self.lanes.held() + self.parked.unstored())
+    }
+
+    /// How many bytes more may be held.
+    pub(super) fn room_bytes(&self) -> usize {
+        let most = self.options.max_held_bytes;
+        most.saturating_sub(self.lanes.held_bytes())
     }
 
     /// How many rows a read asks for.

@@ -11,12 +11,16 @@ use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
 /// writer's commit wakes nobody.
 const GAP_PAUSE: Duration = Duration::from_millis(100);
 
+/// How many rows a read asks for at least, however large messages are.
+const FEWEST_ROWS: usize = 8;
+
 impl<DB: Backend> Engine<DB> {
     /// Reads on with every cursor, and takes what is new into the lanes.
     pub(super) async fn read(&mut self) {
         // What is signalled from now on may be missing from what is read.
         self.commits.mark_unchanged();
         self.notices.mark_unchanged();
+        self.no_room_for = 0;
         let first_gap = self.scans.first_gap();
         let mut news = false;
         let mut more = false;
@@ -45,7 +49,7 @@ impl<DB: Backend> Engine<DB> {
     }
 
     async fn read_scan(&mut self, index: usize) -> Result<Read, Error> {
-        let limit = self.room().min(self.read_size());
+        let limit = self.room().min(self.read_size()).min(self.read_rows);
         let (Some(mut question), 1..) = (self.scans.question(index), limit) else {
             return Ok(Read::default());
         };
@@ -59,10 +63,19 @@ impl<DB: Backend> Engine<DB> {
             self.scans.ask_for_all(index, &mut question);
             read = self.ask(&question, limit).await?;
         }
-        let rows = read.rows;
+        let LogRead { rows, is_cut, .. } = read;
         let any = !rows.is_empty();
+        self.learn_size(rows.len(), is_cut && rows.len() < limit);
+        self.no_room_for = self.no_room_for.max(read.no_room_for.unwrap_or_default());
+        if is_cut && !any {
+            // Nothing was covered, so there is nothing to learn of gaps either.
+            return Ok(Read {
+                news: false,
+                more: true,
+            });
+        }
         let in_order = DB::COMMITS_IN_ID_ORDER;
-        let answer = self.scans.answer(index, &question, rows, limit, in_order);
+        let answer = self.scans.answer(index, &question, rows, is_cut, in_order);
         for row in answer.news {
             self.hold(row);
         }
@@ -72,12 +85,24 @@ impl<DB: Backend> Engine<DB> {
         })
     }
 
+    /// Where messages are large, reads ask for fewer rows, so that the database does not look at
+    /// many for which there is no room.
+    fn learn_size(&mut self, rows: usize, is_cut_by_bytes: bool) {
+        let next = match is_cut_by_bytes {
+            true => rows.max(FEWEST_ROWS / 2),
+            false => self.read_rows,
+        };
+        self.read_rows = next.saturating_mul(2).min(self.read_size());
+    }
+
     async fn ask(&self, question: &Question, limit: usize) -> Result<LogRead, Error> {
         let request = LogRequest {
             after: question.after,
             up_to: question.up_to,
             gaps: &question.gaps,
             limit,
+            bytes: self.room_bytes(),
+            first_is_free: self.lanes.held_bytes() == 0,
             shards: question.shards,
             with_snapshot: !question.resting.is_empty(),
         };

@@ -120,7 +120,8 @@ impl Scans {
         }
     }
 
-    /// Takes in what was read: `limit` rows at most, in the order of ids and from one snapshot.
+    /// Takes in what was read, in the order of ids and from one snapshot; `is_cut` if there may be
+    /// more behind the last row, of which there is one then.
     ///
     /// With `in_id_order` what is missing is missing for good.
     pub(super) fn answer(
@@ -128,7 +129,7 @@ impl Scans {
         index: usize,
         question: &Question,
         rows: Vec<LogRow>,
-        limit: usize,
+        is_cut: bool,
         in_id_order: bool,
     ) -> Answer {
         let Some(scan) = self.scans.get_mut(index) else {
@@ -137,7 +138,7 @@ impl Scans {
                 more: false,
             };
         };
-        let more = rows.len() >= limit;
+        let more = is_cut;
         let covered = rows.last().filter(|_| more).map_or(i64::MAX, |row| row.id);
         let mut stepped_over = Ranges::default();
         let mut news = Vec::with_capacity(rows.len());

@@ -75,6 +75,8 @@ pub struct DueRequest {
     pub behind: usize,
     /// So many rows in all.
     pub most: usize,
+    /// So many bytes of payload and headers in all, but at least one row.
+    pub bytes: usize,
 }
 
 /// A parked row whose turn it is.

@@ -88,6 +88,10 @@ pub struct LogRequest<'a> {
     pub gaps: &'a [(i64, i64)],
     /// At most so many rows, the lowest ids.
     pub limit: usize,
+    /// And of those as many as have so many bytes of payload and headers together.
+    pub bytes: usize,
+    /// Whether the first of them that has any may have more than that.
+    pub first_is_free: bool,
     /// Rows of other shards come without their content.
     pub shards: ShardSet,
     /// Whether the read has to say which transactions it did not see.
@@ -99,8 +103,44 @@ pub struct LogRequest<'a> {
 pub struct LogRead {
     /// The rows in the order of ids.
     pub rows: Vec<LogRow>,
+    /// Whether there may be more rows than these, which did not fit into the limits.
+    pub is_cut: bool,
+    /// How many bytes the first row has that did not fit, if that was the reason.
+    pub no_room_for: Option<usize>,
     /// Which transactions the read did not see: if it was asked for and there are rows.
     pub snapshot: Option<Snapshot>,
+}
+
+/// Where what a query found ends for the read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// So many of the rows are in.
+    pub(crate) rows: usize,
+    pub(crate) is_cut: bool,
+    pub(crate) no_room_for: Option<usize>,
+}
+
+impl LogRequest<'_> {
+    /// Looks at the last one of the rows that a query found: its bytes, and those of all rows up to
+    /// it. The query ends with the first row that exceeds the bytes, which comes without content
+    /// unless it is free.
+    pub(crate) fn cut(&self, rows: usize, last: Option<(i64, i64)>) -> Cut {
+        let (bytes, up_to_here) = last.unwrap_or_default();
+        let is_over = usize::try_from(up_to_here).is_ok_and(|bytes| bytes > self.bytes);
+        let is_free = self.first_is_free && bytes == up_to_here;
+        if is_over && !is_free {
+            return Cut {
+                rows: rows.saturating_sub(1),
+                is_cut: true,
+                no_room_for: Some(usize::try_from(bytes).unwrap_or_default()),
+            };
+        }
+        Cut {
+            rows,
+            is_cut: is_over || rows >= self.limit,
+            no_room_for: None,
+        }
+    }
 }
 
 /// A row of the log.
@@ -252,6 +292,31 @@ pub trait RelayStore: Database {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_ends_where_its_bytes_do() {
+        let request = |first_is_free| LogRequest {
+            after: 0,
+            up_to: i64::MAX,
+            gaps: &[],
+            limit: 5,
+            bytes: 100,
+            first_is_free,
+            shards: ShardSet::EMPTY,
+            with_snapshot: false,
+        };
+        let cut = |free, rows, last| {
+            let cut = request(free).cut(rows, last);
+            (cut.rows, cut.is_cut, cut.no_room_for)
+        };
+        assert_eq!(cut(true, 0, None), (0, false, None));
+        assert_eq!(cut(true, 4, Some((10, 100))), (4, false, None));
+        assert_eq!(cut(true, 5, Some((10, 40))), (5, true, None), "rows");
+        assert_eq!(cut(true, 4, Some((10, 101))), (3, true, Some(10)), "bytes");
+        assert_eq!(cut(true, 2, Some((500, 500))), (2, true, None), "free");
+        assert_eq!(cut(false, 2, Some((500, 500))), (1, true, Some(500)));
+        assert_eq!(cut(true, 2, Some((500, 501))), (1, true, Some(500)));
+    }
 
     #[test]
     fn a_set_of_shards_holds_what_was_put_in() {

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use outbox_runtime::Message;
+use outbox_runtime::broker::PublishError;
+use outbox_runtime::retry::RetryPolicy;
+use outbox_runtime::store::{LogContent, LogRead, LogRequest, RelayStore, ShardSet};
 use outbox_tests::{
     Fixture, RecordingPublisher, RunningRelay, TestDatabase, on_both_databases, quick,
 };
@@ -10,6 +13,8 @@ use outbox_tests::{
 on_both_databases!(
     bytes_in_flight_stay_within_their_bound,
     a_message_larger_than_every_bound_arrives_among_small_ones,
+    a_read_takes_no_more_bytes_than_there_is_room_for,
+    large_parked_messages_come_back_in_order,
 );
 
 const KIB: usize = 1 << 10;
@@ -76,4 +81,85 @@ async fn a_message_larger_than_every_bound_arrives_among_small_ones<DB: TestData
     publisher.assert_complete(3, 9);
     assert_eq!(publisher.taken().iter().filter(|m| is_large(m)).count(), 1);
     assert_eq!(publisher.most_bytes_out(), 5 * MIB, "it goes alone");
+}
+
+/// Reads after an id; the sizes of the payloads that came.
+async fn read<DB: TestDatabase>(
+    fixture: &Fixture<DB>,
+    after: i64,
+    bytes: usize,
+    first_is_free: bool,
+) -> (Vec<usize>, LogRead) {
+    let request = LogRequest {
+        after,
+        up_to: i64::MAX,
+        gaps: &[],
+        limit: 100,
+        bytes,
+        first_is_free,
+        shards: (0..64).collect::<ShardSet>(),
+        with_snapshot: false,
+    };
+    let queries = DB::relay_queries(&Default::default());
+    let mut connection = fixture.pool.acquire().await.unwrap();
+    let read = <DB as RelayStore>::read_log(&mut connection, &queries, &request)
+        .await
+        .unwrap();
+    let sizes = read.rows.iter().map(|row| match &row.content {
+        LogContent::Message(message) => message.payload.len(),
+        other => panic!("{other:?}"),
+    });
+    (sizes.collect(), read)
+}
+
+async fn a_read_takes_no_more_bytes_than_there_is_room_for<DB: TestDatabase>(fixture: Fixture<DB>) {
+    // These compress well, to a fiftieth: what counts is what is held in memory.
+    for (sequence, kib) in [10, 20, 300, 10, 10].into_iter().enumerate() {
+        let sequence = i64::try_from(sequence).unwrap();
+        insert(&fixture, "a", sequence + 1, kib * KIB).await;
+    }
+    let (sizes, all) = read(&fixture, 0, MIB, false).await;
+    assert_eq!(sizes, [10, 20, 300, 10, 10].map(|kib| kib * KIB));
+    assert!(!all.is_cut && all.no_room_for.is_none());
+
+    let (sizes, cut) = read(&fixture, 0, 100 * KIB, true).await;
+    assert_eq!(sizes, [10 * KIB, 20 * KIB]);
+    assert!(cut.is_cut);
+    assert_eq!(cut.no_room_for, Some(300 * KIB));
+
+    let (sizes, none) = read(&fixture, 2, 100 * KIB, false).await;
+    assert_eq!(sizes, [0; 0]);
+    assert_eq!((none.is_cut, none.no_room_for), (true, Some(300 * KIB)));
+    let (sizes, alone) = read(&fixture, 2, 100 * KIB, true).await;
+    assert_eq!(sizes, [300 * KIB]);
+    assert!(alone.is_cut && alone.no_room_for.is_none());
+
+    let (sizes, rest) = read(&fixture, 3, 20 * KIB, false).await;
+    assert_eq!(sizes, [10 * KIB, 10 * KIB]);
+    assert!(!rest.is_cut);
+}
+
+async fn large_parked_messages_come_back_in_order<DB: TestDatabase>(fixture: Fixture<DB>) {
+    let publisher = RecordingPublisher::new();
+    publisher.judge(|_| Err(PublishError::permanent("not yet")));
+    for sequence in 1..=6 {
+        for aggregate in ["x", "y", "z"] {
+            insert(&fixture, aggregate, sequence, 40 * KIB).await;
+        }
+    }
+    // Two of them fit into memory.
+    let options = quick()
+        .max_held_bytes(100 * KIB)
+        .retry(RetryPolicy::new().permanent_attempts(1_000_000));
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
+    let parked = "SELECT count(*) FROM outbox_parked";
+    while fixture.number(parked).await < 18 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    publisher.accept();
+    publisher.wait_for(18).await;
+    relay.stop().await;
+    publisher.assert_complete(3, 6);
+    assert!(publisher.most_bytes_out() <= 100 * KIB);
+    assert_eq!(fixture.number(parked).await, 0);
 }

@@ -78,7 +78,10 @@ impl Fixture {
     }
 
     fn take(&self, message: &Message) -> Taken {
-        let place = Arc::clone(&self.places).try_acquire_owned().unwrap();
+        let place = Place {
+            _message: Arc::clone(&self.places).try_acquire_owned().unwrap(),
+            _kib: Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap(),
+        };
         let delivery = Delivery::new(message.clone(), 1, Counted(self.answers.clone()));
         self.lanes.take(delivery, place)
     }

@@ -30,6 +30,10 @@ impl RelayOptions {
     /// At most so many bytes are in memory, those in flight included; then reading waits. 64 MiB
     /// if not set.
     ///
+    /// A read takes from the log only what there is room for; while it is taken in, its rows are in
+    /// memory twice. A message that is larger is read when nothing else is held, and a parked one
+    /// beside what is held.
+    ///
     pub fn max_held_bytes(mut self, bytes: usize) -> Self {
         self.max_held_bytes = bytes;
         self

@@ -97,7 +97,7 @@ impl<DB: Backend> Engine<DB> {
         let out = self.parked.out(|key| self.lanes.contains(key));
         let batch = self.options.batch_size;
         // While the broker takes nothing, what is out stays out.
-        if out > batch || self.room() == 0 {
+        if out > batch || self.room() == 0 || self.room_bytes() == 0 {
             return Ok(pause);
         }
         let rows = self.read_due(batch + out).await?;
@@ -155,6 +155,7 @@ impl<DB: Backend> Engine<DB> {
             lanes,
             behind: self.options.batch_size - 1,
             most: self.room(),
+            bytes: self.room_bytes(),
         };
         let read = async {
             let mut connection = self

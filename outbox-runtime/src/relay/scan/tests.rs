@@ -60,11 +60,12 @@ impl Log {
             in_gap || (*id > question.after && *id <= question.up_to)
         };
         let found = self.visible.iter().filter(|(id, _)| asked(id));
-        let rows = found
+        let rows: Vec<LogRow> = found
             .take(limit)
             .map(|(&id, &shard)| row(id, shard))
             .collect();
-        scans.answer(index, &question, rows, limit, false)
+        let is_cut = rows.len() >= limit;
+        scans.answer(index, &question, rows, is_cut, false)
     }
 
     fn snapshot(&self) -> Snapshot {

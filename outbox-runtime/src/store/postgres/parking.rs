@@ -81,6 +81,7 @@ impl ParkingStore for Postgres {
             .bind(as_i64(request.lanes))
             .bind(as_i64(request.behind))
             .bind(as_i64(request.most))
+            .bind(as_i64(request.bytes))
             .fetch_all(connection)
             .await?;
         rows.iter().map(read_due).collect()

@@ -72,14 +72,24 @@ impl RelayStore for Postgres {
             .bind(as_i64(request.limit))
             .bind(request.shards.bits())
             .bind(request.with_snapshot)
+            .bind(as_i64(request.bytes))
+            .bind(request.first_is_free)
             .fetch_all(connection)
             .await?;
         let snapshot: Option<String> = match rows.first() {
             Some(row) => row.try_get(17)?,
             None => None,
         };
+        let sizes = |row: &PgRow| Ok::<_, sqlx::Error>((row.try_get(18)?, row.try_get(19)?));
+        let cut = request.cut(rows.len(), rows.last().map(sizes).transpose()?);
         Ok(LogRead {
-            rows: rows.iter().map(read_row).collect::<Result<_, _>>()?,
+            rows: rows
+                .iter()
+                .take(cut.rows)
+                .map(read_row)
+                .collect::<Result<_, _>>()?,
+            is_cut: cut.is_cut,
+            no_room_for: cut.no_room_for,
             snapshot: snapshot.as_deref().and_then(Snapshot::parse),
         })
     }

@@ -118,8 +118,14 @@ impl ParkingStore for Sqlite {
         let heads = run(&queries.due)
             .bind(request.shards.bits())
             .bind(as_i64(request.lanes))
+            .bind(as_i64(request.bytes))
             .fetch_all(&mut *connection)
             .await?;
+        let bytes_of = |row: &SqliteRow| row.try_get::<i64, _>(19);
+        let mut bytes = as_i64(request.bytes);
+        for head in &heads {
+            bytes -= bytes_of(head)?;
+        }
         let mut due = Vec::with_capacity(heads.len());
         for head in &heads {
             let left = request.most.saturating_sub(due.len());
@@ -138,9 +144,11 @@ impl ParkingStore for Sqlite {
                     .bind(shard)
                     .bind(lane)
                     .bind(as_i64(behind))
+                    .bind(bytes)
                     .fetch_all(&mut *connection)
                     .await?;
                 for row in &rows {
+                    bytes -= bytes_of(row)?;
                     due.push(read_due(row)?);
                 }
             }

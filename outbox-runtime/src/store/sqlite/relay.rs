@@ -64,10 +64,20 @@ impl RelayStore for Sqlite {
             .bind(request.up_to)
             .bind(as_i64(request.limit))
             .bind(request.shards.bits())
+            .bind(as_i64(request.bytes))
+            .bind(request.first_is_free)
             .fetch_all(connection)
             .await?;
+        let sizes = |row: &SqliteRow| Ok::<_, sqlx::Error>((row.try_get(17)?, row.try_get(18)?));
+        let cut = request.cut(rows.len(), rows.last().map(sizes).transpose()?);
         Ok(LogRead {
-            rows: rows.iter().map(read_row).collect::<Result<_, _>>()?,
+            rows: rows
+                .iter()
+                .take(cut.rows)
+                .map(read_row)
+                .collect::<Result<_, _>>()?,
+            is_cut: cut.is_cut,
+            no_room_for: cut.no_room_for,
             snapshot: None,
         })
     }

@@ -1,5 +1,6 @@
 -- $1 shards as bits, $2 how many lanes, $3 how many messages behind a head that did not fail yet,
--- $4 how many messages in all. A lane's messages stand together, in the order of publishing.
+-- $4 how many messages in all, $5 how many bytes of payload and headers they may have, the first
+-- one any. A lane's messages stand together, in the order of publishing.
 WITH head AS MATERIALIZED (
     SELECT parked.*
     FROM outbox_parked AS parked
@@ -8,6 +9,40 @@ WITH head AS MATERIALIZED (
         AND ($1::bigint >> parked.shard::integer) & 1 = 1
     ORDER BY parked.next_attempt_at
     LIMIT $2
+),
+measured AS (
+    SELECT
+        due.*,
+        head.id AS head_id,
+        CASE
+            WHEN pg_column_compression(due.payload) IS NULL THEN pg_column_size(due.payload)
+            ELSE octet_length(due.payload::text)
+        END + coalesce(octet_length(due.headers::text), 0) AS bytes
+    FROM head
+    CROSS JOIN LATERAL (
+        SELECT head.*
+        UNION ALL
+        (
+            SELECT behind.*
+            FROM outbox_parked AS behind
+            WHERE head.attempts = 0
+                AND behind.shard = head.shard
+                AND behind.lane = head.lane
+                AND behind.state = 'waiting'
+            ORDER BY behind.id
+            LIMIT $3
+        )
+    ) AS due
+    ORDER BY head.id, due.state, due.id
+    LIMIT $4
+),
+counted AS (
+    SELECT
+        measured.*,
+        sum(measured.bytes) OVER (
+            ORDER BY measured.head_id, measured.state, measured.id ROWS UNBOUNDED PRECEDING
+        ) AS up_to_here
+    FROM measured
 )
 SELECT
     due.id,
@@ -35,20 +70,6 @@ SELECT
     due.tracestate,
     due.headers::text,
     due.payload::text
-FROM head
-CROSS JOIN LATERAL (
-    SELECT head.*
-    UNION ALL
-    (
-        SELECT behind.*
-        FROM outbox_parked AS behind
-        WHERE head.attempts = 0
-            AND behind.shard = head.shard
-            AND behind.lane = head.lane
-            AND behind.state = 'waiting'
-        ORDER BY behind.id
-        LIMIT $3
-    )
-) AS due
-ORDER BY head.id, due.state, due.id
-LIMIT $4
+FROM counted AS due
+WHERE due.up_to_here <= $5 OR due.up_to_here = due.bytes
+ORDER BY due.head_id, due.state, due.id

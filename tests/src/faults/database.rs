@@ -23,8 +23,8 @@ pub trait FaultDb: BankDb {
     const MESSAGE_ID: &'static str;
     /// The identity column of the table of effects: ids grow in the order of insertion.
     const EFFECT_ID: &'static str;
-    /// Beside it, a process can be told that its answers to commits are lost. Where the
-    /// connections can be cut, that is done; this is for where there are none.
+    /// Whether there are no connections that could be cut, so that the processes have to be told to
+    /// lose the answers to their statements.
     const LOSES_ANSWERS_BY_FAULT_POINTS: bool;
 
     /// Whether a relay has a connection that listens for notices.

@@ -10,6 +10,7 @@ mod broker;
 mod cells;
 mod cluster;
 mod database;
+mod logs;
 mod on_postgres;
 mod on_sqlite;
 mod plan;

@@ -8,6 +8,7 @@ use super::arena::Arena;
 use super::books::{self, Standing};
 use super::broker::Broker;
 use super::database::FaultDb;
+use super::logs::Logs;
 use super::plan::{Plan, Sabotage};
 use super::verdict::Verdict;
 use super::worker::{Start, Worker};
@@ -58,7 +59,7 @@ pub struct Stage<'a, DB: FaultDb> {
     /// A figure worth telling.
     pub remark: String,
     watcher: &'a Watcher<'a>,
-    logs: tempfile::TempDir,
+    logs: Logs,
     peak_memory: u64,
     begun: Instant,
 }
@@ -78,7 +79,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
             remark: String::new(),
             watcher,
             settings,
-            logs: tempfile::tempdir().expect("a temporary folder"),
+            logs: Logs::new(),
             peak_memory: 0,
             begun: Instant::now(),
         }
@@ -119,7 +120,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
     pub async fn is_over(&mut self) -> bool {
         if self.begun.elapsed() > self.settings.standstill * 10 {
             let problem = format!("the fault struck only {} times", self.strikes);
-            self.problems.push(problem + &self.end_of_logs());
+            self.problems.push(problem + &self.logs.ends());
             return true;
         }
         let standing = self.look().await;
@@ -221,7 +222,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
             }
             if since.elapsed() > self.settings.standstill {
                 let problem = format!("waited in vain until {what}: {last:?}");
-                self.problems.push(problem + &self.end_of_logs());
+                self.problems.push(problem + &self.logs.ends());
                 return;
             }
             tokio::time::sleep(LOOK).await;
@@ -230,15 +231,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
 
     /// How often the workers logged a line with that text.
     pub fn count_in_logs(&self, text: &str) -> u64 {
-        let logs = std::fs::read_dir(self.logs.path()).into_iter().flatten();
-        let texts = logs
-            .flatten()
-            .map(|log| std::fs::read_to_string(log.path()));
-        let lines = texts.map(|log| {
-            let log = log.unwrap_or_default();
-            log.lines().filter(|line| line.contains(text)).count() as u64
-        });
-        lines.sum()
+        self.logs.count(text)
     }
 
     /// How far the work has come, if the database answers.
@@ -266,22 +259,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
     }
 
     fn spawn(&self, number: usize, start: Start) -> Worker {
-        let log = self.logs.path().join(format!("worker-{number}.log"));
-        Worker::spawn(&self.settings.program, start, &log)
-    }
-
-    /// The last lines that the workers logged.
-    fn end_of_logs(&self) -> String {
-        let mut end = String::new();
-        for number in 0..self.workers.len() {
-            let log = self.logs.path().join(format!("worker-{number}.log"));
-            let text = std::fs::read_to_string(log).unwrap_or_default();
-            let lines: Vec<_> = text.lines().collect();
-            for line in &lines[lines.len().saturating_sub(6)..] {
-                end.push_str(&format!("\n    worker {number}: {line}"));
-            }
-        }
-        end
+        Worker::spawn(&self.settings.program, start, &self.logs.of(number))
     }
 }
 

@@ -35,3 +35,30 @@ impl Verdict {
         self.messages > 0 && broken == [0; 4] && self.problems.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_thing_makes_it_unclean() {
+        let clean = Verdict {
+            messages: 1,
+            ..Verdict::default()
+        };
+        assert!(clean.is_clean());
+        let changes: [fn(&mut Verdict); 6] = [
+            |verdict| verdict.messages = 0,
+            |verdict| verdict.lost = 1,
+            |verdict| verdict.duplicated = 1,
+            |verdict| verdict.out_of_order = 1,
+            |verdict| verdict.torn = 1,
+            |verdict| verdict.problems.push("the fault never struck".to_owned()),
+        ];
+        for change in changes {
+            let mut verdict = clean.clone();
+            change(&mut verdict);
+            assert!(!verdict.is_clean(), "{verdict:?}");
+        }
+    }
+}

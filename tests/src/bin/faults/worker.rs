@@ -124,6 +124,7 @@ async fn start<DB: WorkDb>(plan: &Plan) -> Result<(Outbox<DB>, RunningApp), AppE
         .backoff(backoff);
     let consumer = ConsumerOptions::new()
         .poll_interval(plan.poll)
+        .broker_timeout(plan.publish_timeout)
         .backoff(backoff);
     let mut app = App::new(outbox.clone())
         .publisher(TestPublisher::new(client.clone(), plan.sabotage))

@@ -1,6 +1,5 @@
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use outbox_runtime::Message;
@@ -15,9 +14,6 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::frames::{Letter, Reply, Request, line};
-
-/// How long a subscription may take to be opened.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A service's way to the [`Broker`](super::Broker), from another process.
 #[derive(Clone)]
@@ -81,11 +77,10 @@ impl Subscriber for BrokerClient {
                 other => Err(Error::other(format!("unexpected: {other:?}"))),
             }
         };
-        // A broker that swallows the question would be waited for without end: the runtime leaves
-        // this limit to the client, as only that knows how long its broker may take.
-        let link = tokio::time::timeout(ANSWERS_WITHIN, opening)
+        // Nothing here limits the wait for a broker that swallows the question: that is the
+        // consumer's to do, and for the matrix to see.
+        let link = opening
             .await
-            .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
             .map_err(|error: Error| BrokerError::new("subscribing", error))?;
         let (answers, to_send) = mpsc::unbounded_channel();
         let open = CancellationToken::new();

@@ -15,9 +15,9 @@ use super::database::FaultDb;
 use super::stage::{Settings, Stage, Watcher};
 use super::verdict::Verdict;
 
-/// Something that goes wrong.
+/// Something that goes wrong. The book's page `proof.md` says what each is on each database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "`meaning` says it")]
+#[allow(missing_docs, reason = "the names say it, and the book says more")]
 pub enum Fault {
     KilledAtRandom,
     KilledAt(Point),

@@ -74,7 +74,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
             dice: Rng::with_seed(settings.seed),
             arena,
             strikes: 0,
-            enough_strikes: u64::from(settings.messages / 60).clamp(4, 20),
+            enough_strikes: u64::from(settings.messages / 60).clamp(3, 20),
             problems: Vec::new(),
             remark: String::new(),
             watcher,

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,16 +12,17 @@ use outbox_tests::{Answer, Fixture, Postman, TestDatabase, message, on_both_data
 use tokio::sync::Semaphore;
 
 use crate::consumer_support::{
-    Account, Act as Step, BONUS, CREDIT, Running, Script, balance, consumer, eventually, inbox,
-    open_accounts, options, paid, parked,
+    Account, Act as Step, BONUS, CREDIT, LedgerError, Running, Script, balance, consumer,
+    eventually, inbox, open_accounts, options, paid, parked,
 };
-use crate::stock::{self, Parked, fill, note};
+use crate::stock::{self, Parked, count, deadlocks, fill, note};
 
 on_both_databases!(
     requeued_and_discarded_heads_leave_the_order_to_running_consumers,
     an_old_version_is_upcast_when_it_is_tried_again,
     messages_of_a_handler_that_was_removed_are_seen_and_wait_for_it,
     a_consumer_of_the_same_process_is_woken,
+    operators_at_random_beside_consumers_lose_and_repeat_nothing,
 );
 
 fn dead_at_once() -> outbox_runtime::inbox::ConsumerOptions {
@@ -286,4 +288,115 @@ where
         .unwrap();
     assert_eq!(chunk.outcomes[0].refusal, Some(Refusal::NotFound));
     assert_eq!(balance(&fixture, "a").await, 1);
+}
+
+/// What was handled, in order, and whether all goes well from now on.
+#[derive(Clone, Default)]
+pub struct Rolls {
+    handled: Arc<Mutex<Vec<(String, i64)>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+#[idempotent_handler(consumer = "dice.roll", key = "{message_id}")]
+async fn roll<DB: Backend>(
+    event: Envelope<ParcelSent>,
+    _: &mut UnitOfWork<'_, DB>,
+    State(rolls): State<Rolls>,
+) -> Result<(), LedgerError> {
+    if !rolls.is_over.load(Ordering::SeqCst) && fastrand::u8(0..6) == 0 {
+        return Err(LedgerError::Scripted(FailureKind::Permanent));
+    }
+    let aggregate = event.metadata.aggregate.clone().unwrap();
+    let place = (aggregate.aggregate_id, aggregate.sequence);
+    rolls.handled.lock().unwrap().push(place);
+    Ok(())
+}
+
+async fn operators_at_random_beside_consumers_lose_and_repeat_nothing<DB: TestDatabase>(
+    fixture: Fixture<DB>,
+) {
+    const LANES: usize = 8;
+    const EACH: usize = 40;
+    let (postman, rolls) = (Postman::new(), Rolls::default());
+    let start = || {
+        let mut states = States::default();
+        states.insert(rolls.clone());
+        let consumer = Consumer::new(fixture.outbox.clone(), postman.clone())
+            .with_states(states)
+            .with_options(dead_at_once())
+            .select_consumers(|name| name == "dice.roll");
+        Running::start(consumer)
+    };
+    let instances = [start(), start()];
+    let mut operators = tokio::task::JoinSet::new();
+    for n in 0..3 {
+        let letters = Outbox::new("cli", fixture.pool.clone()).dead_letters();
+        let is_over = Arc::clone(&rolls.is_over);
+        operators.spawn(async move {
+            let mut discarded = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                if n == 0 && fastrand::u8(0..4) == 0 {
+                    // Any letter, whatever a consumer is about to do with it.
+                    let parked = LetterFilter::new().parked();
+                    let page = letters.list(&parked, None, 3).await.unwrap();
+                    let ids: Selection = page.letters.iter().map(|letter| letter.id).collect();
+                    let run = letters.discard(ids, note());
+                    discarded += run.finish().await.unwrap().done;
+                } else {
+                    let run = letters.requeue(LetterFilter::new(), note()).chunk_size(3);
+                    run.finish().await.unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
+            }
+            discarded
+        });
+    }
+    for sequence in 1..=EACH {
+        for lane in 0..LANES {
+            let sent = ParcelSent {
+                parcel: "p".to_owned(),
+                carrier: "c".to_owned(),
+            };
+            let sequence = i64::try_from(sequence).unwrap();
+            acknowledged(&postman, &message(&sent, &format!("l{lane}"), sequence)).await;
+        }
+    }
+    rolls.is_over.store(true, Ordering::SeqCst);
+    let mut discarded = 0;
+    while let Some(operator) = operators.join_next().await {
+        discarded += operator.unwrap();
+    }
+    let letters = fixture.outbox.dead_letters();
+    let empty = async {
+        while parked(&fixture).await > 0 {
+            letters
+                .requeue(LetterFilter::new(), note())
+                .finish()
+                .await
+                .unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(90), empty)
+        .await
+        .expect("all is handled");
+    for instance in instances {
+        instance.stop().await.unwrap();
+    }
+    let all = i64::try_from(LANES * EACH).unwrap();
+    let kept = count(&fixture, "outbox_discarded").await;
+    assert_eq!(kept.unsigned_abs(), discarded);
+    assert_eq!(
+        inbox(&fixture).await + kept,
+        all,
+        "handled or given up, and never both"
+    );
+    assert_eq!(deadlocks(&fixture).await, 0);
+    for lane in 0..LANES {
+        let handled = rolls.handled.lock().unwrap();
+        let of_lane = handled.iter().filter(|(id, _)| *id == format!("l{lane}"));
+        let sequences: Vec<i64> = of_lane.map(|(_, sequence)| *sequence).collect();
+        assert!(sequences.is_sorted(), "l{lane}: {sequences:?}");
+    }
+    println!("{discarded} of {all} were discarded");
 }

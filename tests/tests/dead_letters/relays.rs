@@ -1,5 +1,9 @@
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use outbox_runtime::MessageId;
 use outbox_runtime::backoff::Backoff;
 use outbox_runtime::broker::PublishError;
 use outbox_runtime::dead_letters::{LetterFilter, LetterState, Selection};
@@ -10,13 +14,14 @@ use outbox_tests::{
     quick,
 };
 
-use crate::stock::note;
+use crate::stock::{HEADLESS, deadlocks, note};
 
 on_both_databases!(
     requeued_and_discarded_heads_leave_the_order_to_running_relays,
     a_message_that_is_being_published_can_be_discarded,
     a_message_that_is_being_published_can_be_requeued,
     a_relay_of_the_same_process_is_woken,
+    operators_at_random_beside_relays_that_crash_lose_and_revive_nothing,
 );
 
 const PARKED: &str = "SELECT count(*) FROM outbox_parked";
@@ -187,4 +192,143 @@ async fn a_relay_of_the_same_process_is_woken<DB: TestDatabase>(fixture: Fixture
     publisher.wait_for(3).await;
     relay.stop().await;
     publisher.assert_complete(1, 3);
+}
+
+async fn operators_at_random_beside_relays_that_crash_lose_and_revive_nothing<DB: TestDatabase>(
+    fixture: Fixture<DB>,
+) {
+    const AGGREGATES: usize = 12;
+    const ROUNDS: i64 = 15;
+    const EACH: i64 = 4;
+    /// So many have to be discarded for the test to show something.
+    const ENOUGH: usize = 5;
+    const MOST_ROUNDS: i64 = 300;
+    let publisher = RecordingPublisher::new();
+    let discarded: Arc<Mutex<HashSet<MessageId>>> = Arc::default();
+    let (is_over, revived) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    publisher.judge({
+        let (discarded, is_over) = (Arc::clone(&discarded), Arc::clone(&is_over));
+        let revived = Arc::clone(&revived);
+        move |message| {
+            if discarded
+                .lock()
+                .unwrap()
+                .contains(&message.metadata.message_id)
+            {
+                revived.fetch_add(1, Ordering::SeqCst);
+            }
+            if !is_over.load(Ordering::SeqCst) && fastrand::u8(0..8) == 0 {
+                return Err(PublishError::permanent("not today"));
+            }
+            Ok(())
+        }
+    });
+    let mut operators = tokio::task::JoinSet::new();
+    for n in 0..3 {
+        let letters = Outbox::new("cli", fixture.pool.clone()).dead_letters();
+        let (discarded, is_over) = (Arc::clone(&discarded), Arc::clone(&is_over));
+        operators.spawn(async move {
+            while !is_over.load(Ordering::SeqCst) {
+                let filter = LetterFilter::new();
+                if n == 0 {
+                    // By filter, as one that another operator has requeued by now may be at the
+                    // broker.
+                    for letter in letters.list(&filter, None, 3).await.unwrap().letters {
+                        let only = filter.clone().message_id(letter.message_id);
+                        let run = letters.discard(only, note());
+                        if run.finish().await.unwrap().done == 1 {
+                            discarded.lock().unwrap().insert(letter.message_id);
+                        }
+                    }
+                } else {
+                    let run = letters.requeue(filter, note()).chunk_size(3);
+                    run.finish().await.unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(fastrand::u64(1..40))).await;
+            }
+        });
+    }
+    let other = Outbox::new("test", fixture.pool.clone());
+    let mut relays = Vec::new();
+    let mut rounds = 0;
+    while rounds < ROUNDS || (discarded.lock().unwrap().len() < ENOUGH && rounds < MOST_ROUNDS) {
+        for aggregate in 0..AGGREGATES {
+            let first = rounds * EACH + 1;
+            let insert = insert_events(&format!("a{aggregate}"), first..first + EACH);
+            fixture.run_sql(&insert).await;
+        }
+        if rounds % 5 == 0 {
+            for relay in relays.drain(..) {
+                RunningRelay::crash(relay).await;
+            }
+            relays.push(RunningRelay::start(&fixture.outbox, &publisher));
+            relays.push(RunningRelay::start(&other, &publisher));
+        }
+        rounds += 1;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    is_over.store(true, Ordering::SeqCst);
+    while let Some(operator) = operators.join_next().await {
+        operator.unwrap();
+    }
+    let letters = fixture.outbox.dead_letters();
+    let all = i64::try_from(AGGREGATES).unwrap() * rounds * EACH;
+    let settled = async {
+        while fixture.number(PARKED).await > 0
+            || fixture
+                .number("SELECT min(position) FROM outbox_shard")
+                .await
+                < all
+        {
+            letters
+                .requeue(LetterFilter::new(), note())
+                .finish()
+                .await
+                .unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(90), settled)
+        .await
+        .expect("all is settled");
+    for relay in relays {
+        relay.stop().await;
+    }
+    assert_eq!(
+        revived.load(Ordering::SeqCst),
+        0,
+        "what is discarded is offered no more"
+    );
+    assert_eq!(fixture.number(HEADLESS).await, 0);
+    assert_eq!(deadlocks(&fixture).await, 0);
+    let discarded = discarded.lock().unwrap().len();
+    assert!(discarded >= ENOUGH, "{discarded} in {rounds} rounds");
+    let kept = fixture
+        .number("SELECT count(*) FROM outbox_discarded")
+        .await;
+    assert_eq!(usize::try_from(kept).unwrap(), discarded);
+    for (aggregate, sequences) in publisher.sequences() {
+        assert!(sequences.is_sorted(), "{aggregate}: {sequences:?}");
+    }
+    for aggregate in 0..AGGREGATES {
+        // A crash may have kept a relay from writing down that a message was out.
+        let gone = format!(
+            "SELECT CAST(sequence AS text) FROM outbox_discarded WHERE aggregate_id = 'a{aggregate}'"
+        );
+        let gone = fixture.texts(&gone).await;
+        let gone = gone.iter().map(|sequence| sequence.parse::<i64>().unwrap());
+        let mut found: Vec<i64> = publisher.sequences()[&format!("a{aggregate}")].clone();
+        found.extend(gone);
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(
+            found,
+            (1..=rounds * EACH).collect::<Vec<_>>(),
+            "a{aggregate}"
+        );
+    }
+    println!("{discarded} of {all} were discarded");
 }

@@ -176,3 +176,12 @@ pub async fn count<DB: TestDatabase>(fixture: &Fixture<DB>, table: &str) -> i64 
         .number(&format!("SELECT count(*) FROM {table}"))
         .await
 }
+
+/// How many deadlocks the database has found; SQLite has none to find.
+pub async fn deadlocks<DB: TestDatabase>(fixture: &Fixture<DB>) -> i64 {
+    if DB::NAME == "SQLite" {
+        return 0;
+    }
+    let sql = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    fixture.number(sql).await
+}

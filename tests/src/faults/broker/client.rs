@@ -10,7 +10,7 @@ use outbox_runtime::broker::{
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::frames::{Letter, Reply, Request, line};
@@ -96,14 +96,22 @@ impl Subscriber for BrokerClient {
 /// Sends what the consumer answers, for as long as the subscription is held.
 async fn send_answers(
     mut output: OwnedWriteHalf,
-    mut to_send: mpsc::UnboundedReceiver<Request>,
+    mut to_send: mpsc::UnboundedReceiver<Answer>,
     open: CancellationToken,
 ) {
     while let Some(Some(answer)) = open.run_until_cancelled(to_send.recv()).await {
-        if output.write_all(&line(&answer)).await.is_err() {
+        if output.write_all(&line(&answer.request)).await.is_err() {
             return;
         }
+        // Nobody may wait for it any more.
+        let _ = answer.is_sent.send(());
     }
+}
+
+/// What the consumer says of a delivery.
+struct Answer {
+    request: Request,
+    is_sent: oneshot::Sender<()>,
 }
 
 struct Link {
@@ -135,7 +143,7 @@ impl Link {
 
 struct Incoming {
     input: Lines<BufReader<OwnedReadHalf>>,
-    answers: mpsc::UnboundedSender<Request>,
+    answers: mpsc::UnboundedSender<Answer>,
     _open: DropGuard,
 }
 
@@ -159,13 +167,17 @@ impl Deliveries for Incoming {
 
 struct Slip {
     tag: u64,
-    answers: mpsc::UnboundedSender<Request>,
+    answers: mpsc::UnboundedSender<Answer>,
 }
 
 impl Slip {
-    fn answer(&self, answer: Request) -> Result<(), BrokerError> {
-        let closed = |_| BrokerError::new("answering", Error::from(ErrorKind::NotConnected));
-        self.answers.send(answer).map_err(closed)
+    /// Waits until it is sent, so that a process that dies next has answered.
+    async fn answer(&self, request: Request) -> Result<(), BrokerError> {
+        let (is_sent, sent) = oneshot::channel();
+        let closed = || BrokerError::new("answering", Error::from(ErrorKind::NotConnected));
+        let answer = Answer { request, is_sent };
+        self.answers.send(answer).map_err(|_| closed())?;
+        sent.await.map_err(|_| closed())
     }
 }
 
@@ -174,10 +186,10 @@ impl Slip {
 #[async_trait]
 impl Acknowledge for Slip {
     async fn ack(self: Box<Self>) -> Result<(), BrokerError> {
-        self.answer(Request::Ack(self.tag))
+        self.answer(Request::Ack(self.tag)).await
     }
 
     async fn nack(self: Box<Self>) -> Result<(), BrokerError> {
-        self.answer(Request::Nack(self.tag))
+        self.answer(Request::Nack(self.tag)).await
     }
 }

@@ -26,13 +26,20 @@ pub(super) async fn at_point<DB: FaultDb>(stage: &mut Stage<'_, DB>, point: Poin
         // Only what fails is parked.
         plan.handlers_fail = 200;
     }
-    let first = dying(stage.dice.u64(1..=20), plan, point);
+    // What is passed with each message is passed often.
+    let latest = match point {
+        Point::BeforeCommit | Point::AfterCommit | Point::BeforeHandle | Point::BeforeAck => {
+            u64::from(stage.settings.messages / 10).max(20)
+        }
+        _ => 20,
+    };
+    let first = dying(stage.dice.u64(1..=latest), plan, point);
     let number = stage.start(first);
     while !stage.is_over().await {
         if stage.workers[number].ended().is_some() {
             stage.strikes += 1;
             let plan = stage.workers[number].start.plan.clone();
-            let next = dying(stage.dice.u64(1..=20), plan, point);
+            let next = dying(stage.dice.u64(1..=latest), plan, point);
             stage.workers[number].start = next;
             stage.succeed(number);
         }

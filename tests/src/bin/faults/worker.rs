@@ -91,7 +91,14 @@ async fn clean<DB: WorkDb>(outbox: Outbox<DB>) {
     let cleaner = Cleaner::new(outbox, retention).expect("a retention that can be used");
     loop {
         if let Err(error) = cleaner.clean_once().await {
-            tracing::warn!(%error, "a cleaner failed");
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            let cause = cause.unwrap_or_default();
+            // SQLite's file was another process's for longer than a worker waits: no deadlock, and
+            // the next round goes on where this one ended.
+            match cause.contains("database is locked") {
+                true => tracing::warn!(cause, "a cleaner had no turn"),
+                false => tracing::warn!(%error, cause, "a cleaner failed"),
+            }
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

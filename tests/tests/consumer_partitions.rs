@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use consumer_support::*;
+use outbox_runtime::App;
 use outbox_runtime::broker::{BrokerError, Deliveries, Subscriber, Subscription};
 use outbox_runtime::prelude::*;
-use outbox_tests::{Fixture, PartitionedBroker, TestDatabase, message, on_both_databases};
+use outbox_tests::{
+    Fixture, PartitionedBroker, RecordingPublisher, TestDatabase, bank, insert_events, message,
+    on_both_databases,
+};
 
 on_both_databases!(
     partitions_are_shared_evenly_while_instances_come_and_go,
     what_is_given_up_is_taken_long_before_leases_are_renewed,
+    an_app_without_a_partition_starts_all_the_same,
     what_a_crashed_instance_had_is_taken_over,
     a_former_owner_that_does_not_know_it_has_no_second_effect,
     a_database_that_is_away_ends_no_consumer,
@@ -137,6 +142,33 @@ where
     eventually(|| broker.pending() == 0).await;
     second.stop().await.unwrap();
     complete(&fixture, &script, 6).await;
+}
+
+/// Whose partitions are all others' has subscribed to what is its: an app relays then.
+async fn an_app_without_a_partition_starts_all_the_same<DB>(fixture: Fixture<DB>)
+where
+    DB: TestDatabase + Stores<Account>,
+{
+    open_all(&fixture).await;
+    let (broker, script) = (PartitionedBroker::new(PARTITIONS), Script::default());
+    let first = start(&fixture, &broker, &script, Duration::from_secs(3600));
+    shared_among(&fixture, 1).await;
+    let publisher = RecordingPublisher::new();
+    let app = App::new(fixture.outbox.clone())
+        .publisher(publisher.clone())
+        .subscriber(broker.clone())
+        .consumer_options(options())
+        .without_table_check::<Account>()
+        .without_table_check::<bank::Account>()
+        .select_consumers(|name| name == CREDIT)
+        .state(script.clone());
+    let app = app.start().await.unwrap();
+    let started = tokio::time::timeout(Duration::from_secs(60), app.started());
+    assert!(started.await.is_ok(), "the app never started");
+    fixture.run_sql(&insert_events("a", 1..=3)).await;
+    publisher.wait_for(3).await;
+    app.shutdown().await.unwrap();
+    first.stop().await.unwrap();
 }
 
 async fn what_a_crashed_instance_had_is_taken_over<DB>(fixture: Fixture<DB>)

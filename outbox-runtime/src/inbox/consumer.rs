@@ -221,6 +221,7 @@ impl<DB: Backend> Consumer<DB> {
             self.options.lease,
             self.options.backoff,
             &self.health,
+            &self.subscribed,
         );
         let ended = Notify::new();
         let (begin, mut begun) = mpsc::channel::<Held>(1);

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::backoff::Backoff;
 use crate::error_text;
-use crate::health::HealthHandle;
+use crate::health::{HealthHandle, Milestone};
 use crate::store::{Backend, Error, Member};
 use crate::unit_of_work::Outbox;
 
@@ -43,6 +43,8 @@ pub(super) struct Leases<DB: Backend> {
     partitions: u16,
     backoff: Backoff,
     health: HealthHandle,
+    /// Told once it is known that all partitions are other members'.
+    subscribed: watch::Sender<bool>,
     held: BTreeMap<u16, Held>,
     /// Until when nobody else can own our partitions, by this machine's monotonic clock.
     until: Instant,
@@ -69,6 +71,7 @@ impl<DB: Backend> Leases<DB> {
         lease: Duration,
         backoff: Backoff,
         health: &HealthHandle,
+        subscribed: &watch::Sender<bool>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -80,6 +83,7 @@ impl<DB: Backend> Leases<DB> {
             partitions,
             backoff,
             health: health.clone(),
+            subscribed: subscribed.clone(),
             held: BTreeMap::new(),
             until: now,
             renewing: now,
@@ -210,6 +214,10 @@ impl<DB: Backend> Leases<DB> {
         self.until = sent + self.lease;
         self.renewing = sent + self.lease / 3;
         self.forget(|partition| !owned.contains(&partition));
+        if owned.is_empty() {
+            self.subscribed.send_replace(true);
+            self.health.reach(Milestone::Subscribed);
+        }
         for partition in owned {
             if self.held.contains_key(&partition) {
                 continue;

@@ -204,7 +204,7 @@ async fn an_open_circuit_keeps_its_leases<DB: TestDatabase>(fixture: Fixture<DB>
     let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
     relay.opened().await;
     // Epochs count the owners; they stay over many renewals.
-    let epochs = "SELECT sum(epoch) FROM outbox_shard";
+    let epochs = "SELECT CAST(sum(epoch) AS bigint) FROM outbox_shard";
     let before = fixture.number(epochs).await;
     for _ in 0..15 {
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -39,8 +39,10 @@ pub enum NoteError {
         /// The limit.
         most: usize,
     },
-    /// A part holds control characters, a line break among them.
-    #[error("{what} holds a control character; write it on one line, as plain text")]
+    /// A part holds a control character or a line break.
+    #[error(
+        "{what} holds a control character or a line break; write it on one line, as plain text"
+    )]
     Control {
         /// Which part.
         what: &'static str,
@@ -52,7 +54,7 @@ impl Note {
     ///
     /// # Errors
     /// [`NoteError`] when the operator has not 1 to 200 bytes or the reason not 1 to 2,000, or one
-    /// holds a control character.
+    /// holds a control character or a line break, Unicode's own among them.
     pub fn new(operator: &str, reason: &str) -> Result<Self, NoteError> {
         Ok(Self {
             operator: check("the operator", operator, OPERATOR_BYTES)?,
@@ -76,7 +78,9 @@ fn check(what: &'static str, text: &str, most: usize) -> Result<String, NoteErro
     if text.is_empty() {
         return Err(NoteError::Empty { what });
     }
-    if text.chars().any(char::is_control) {
+    // Unicode's own line breaks are no control characters to Rust.
+    let breaks_the_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    if text.chars().any(breaks_the_line) {
         return Err(NoteError::Control { what });
     }
     let bytes = text.len();
@@ -99,6 +103,8 @@ mod tests {
             ("x", ""),
             ("x", "\u{a0}"),
             ("x", "a\nb"),
+            ("x", "a\u{2028}b"),
+            ("a\u{2029}b", "x"),
             ("a\0b", "x"),
             (&*"a".repeat(201), "x"),
             ("x", &*"a".repeat(2_001)),

@@ -5,6 +5,7 @@ use outbox_tests::{Fixture, on_both_databases};
 
 on_both_databases!(
     migrating_again_changes_nothing,
+    the_book_names_every_table,
     tables_that_are_missing_or_newer_are_told,
     two_services_share_a_database_by_their_prefix,
     the_sql_can_be_run_by_another_tool,
@@ -26,6 +27,25 @@ async fn migrating_again_changes_nothing<DB: BankDb>(fixture: Fixture<DB>) {
         fixture.number("SELECT count(*) FROM outbox_shard").await,
         64
     );
+}
+
+async fn the_book_names_every_table<DB: BankDb>(fixture: Fixture<DB>) {
+    let page = include_str!("../../../book/src/databases.md");
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let mut tables = 0;
+    for migration in fixture.outbox.migrations() {
+        for rest in migration.sql.split("CREATE TABLE ").skip(1) {
+            let words = |c: char| !c.is_alphanumeric() && c != '_';
+            let table = rest.split(words).find(|word| !word.is_empty()).unwrap();
+            let name = format!("`{table}`");
+            assert!(rows.iter().any(|row| row.contains(&name)), "{name}");
+            tables += 1;
+        }
+    }
+    assert!(tables >= 19, "{tables}");
 }
 
 async fn tables_that_are_missing_or_newer_are_told<DB: BankDb>(fixture: Fixture<DB>) {

@@ -12,5 +12,7 @@ mod backlog;
 mod bytes;
 #[path = "relay_pressure/circuit.rs"]
 mod circuit;
+#[path = "relay_pressure/parked.rs"]
+mod parked;
 #[path = "relay_pressure/rate.rs"]
 mod rate;

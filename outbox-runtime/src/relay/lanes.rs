@@ -297,6 +297,17 @@ impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
         self.lanes.contains_key(key)
     }
 
+    /// How many bytes the items of the key have that are in its queue or out.
+    pub(super) fn bytes(&self, key: &K) -> usize {
+        self.lanes.get(key).map_or(0, |lane| {
+            let out = match lane.state {
+                State::Busy { bytes, .. } => bytes,
+                State::Ready | State::Waiting(_) => 0,
+            };
+            out + bytes_of(&lane.queue)
+        })
+    }
+
     /// Since when every attempt of the key has failed.
     pub(super) fn failing_since(&self, key: &K) -> Option<Instant> {
         self.lanes.get(key)?.failing_since

@@ -17,11 +17,11 @@ on_both_databases!(
     large_parked_messages_come_back_in_order,
 );
 
-const KIB: usize = 1 << 10;
+pub(super) const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 /// Writes one event with a payload of so many bytes.
-async fn insert<DB: TestDatabase>(
+pub(super) async fn insert<DB: TestDatabase>(
     fixture: &Fixture<DB>,
     aggregate: &str,
     sequence: i64,

@@ -96,11 +96,12 @@ impl<DB: Backend> Engine<DB> {
         }
         let out = self.parked.out(|key| self.lanes.contains(key));
         let batch = self.options.batch_size;
+        let bytes = self.room_for_parked();
         // While the broker takes nothing, what is out stays out.
-        if out > batch || self.room() == 0 || self.room_bytes() == 0 {
+        if out > batch || self.room() == 0 || bytes == 0 {
             return Ok(pause);
         }
-        let rows = self.read_due(batch + out).await?;
+        let rows = self.read_due(batch + out, bytes).await?;
         self.parked.looked(now);
         let all = rows.len() < batch;
         let any = self.take_in_due(rows);
@@ -149,13 +150,22 @@ impl<DB: Backend> Engine<DB> {
         any
     }
 
-    async fn read_due(&self, lanes: usize) -> Result<Vec<DueRow>, Error> {
+    /// How many bytes of parked messages more may be held: together no more than half of all. They
+    /// can fail in place, and if they filled the memory, nothing would be read that shows that the
+    /// broker is well.
+    fn room_for_parked(&self) -> usize {
+        let held = self.parked.lanes.iter().map(|key| self.lanes.bytes(key));
+        let most = (self.options.max_held_bytes / 2).max(1);
+        most.saturating_sub(held.sum()).min(self.room_bytes())
+    }
+
+    async fn read_due(&self, lanes: usize, bytes: usize) -> Result<Vec<DueRow>, Error> {
         let request = DueRequest {
             shards: self.shards.all().without(self.shards.draining()),
             lanes,
             behind: self.options.batch_size - 1,
             most: self.room(),
-            bytes: self.room_bytes(),
+            bytes,
         };
         let read = async {
             let mut connection = self

@@ -196,6 +196,9 @@ impl<DB: Backend> DeadLetters<DB> {
     /// longest pause of their polling. Letters of a consumer that no running program has stay
     /// until one has it.
     ///
+    /// A filter finds what is parked; discarded letters are not, and are found by their ids alone,
+    /// which are then refused with the reason.
+    ///
     /// Nothing is done until the [`Run`] is driven.
     #[must_use = "nothing is done until the run is driven: call `finish` or `next_chunk`"]
     pub fn requeue(&self, letters: impl Into<Selection>, note: Note) -> Run<DB> {

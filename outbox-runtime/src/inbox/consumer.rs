@@ -240,6 +240,8 @@ impl<DB: Backend> Consumer<DB> {
         }
         // The subscriptions in `reading` stay open for what is in work.
         let finished = intake.crew.finish(self.options.shutdown_deadline).await;
+        // What they had taken in advance is given back before others read the partitions.
+        drop(reading);
         leases.leave().await;
         finished
     }

@@ -33,6 +33,9 @@ const LEASES: &str = "the consumer's leases";
 /// How often an instance looks whether partitions have become free, however long leases are.
 const LOOK: Duration = Duration::from_millis(400);
 
+/// How long giving up everything may take at a shutdown, whose deadline may be over by then.
+const LEAVING: Duration = Duration::from_secs(1);
+
 /// The leases of one instance.
 pub(super) struct Leases<DB: Backend> {
     outbox: Outbox<DB>,
@@ -131,7 +134,7 @@ impl<DB: Backend> Leases<DB> {
                 .map_err(Error::database("leaving the consumer group"))?;
             transaction.commit().await
         };
-        let left = timeout(self.lease / 3, leaving).await;
+        let left = timeout(LEAVING.min(self.lease / 3), leaving).await;
         if !matches!(left, Ok(Ok(()))) {
             warn!("the consumer stopped without giving back its leases; they run out");
         }

@@ -55,8 +55,11 @@ pub enum Error {
         /// The aggregate's id.
         aggregate_id: String,
     },
-    /// An event with the same business key is stored already.
-    #[error("an event with one of the business keys of this commit is stored already: {keys:?}")]
+    /// An event with the same business key is stored already, or comes twice in the same commit.
+    #[error(
+        "an event with one of the business keys of this commit is stored or scheduled already, or \
+         two events of the commit have the same one: {keys:?}"
+    )]
     DuplicateEvent {
         /// The events' names and business keys of this commit, one of which is taken.
         keys: Vec<(String, String)>,

@@ -226,11 +226,7 @@ impl<DB: Backend> DeadLetters<DB> {
     }
 
     pub(super) async fn connection(&self) -> Result<PoolConnection<DB>, Error> {
-        self.outbox
-            .pool()
-            .acquire()
-            .await
-            .map_err(Error::database("taking a connection from the pool"))
+        self.outbox.connection().await
     }
 
     /// Letters with their place among others.

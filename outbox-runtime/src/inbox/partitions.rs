@@ -260,12 +260,7 @@ impl<DB: Backend> Leases<DB> {
     }
 
     async fn any_vacant(&self) -> Result<bool, Error> {
-        let mut connection = self
-            .outbox
-            .pool()
-            .acquire()
-            .await
-            .map_err(Error::database("taking a connection from the pool"))?;
+        let mut connection = self.outbox.connection().await?;
         DB::any_partition_vacant(&mut connection, &self.queries, self.member())
             .await
             .map_err(Error::database("looking for free partitions"))

@@ -77,12 +77,7 @@ impl<DB: Backend> Engine<DB> {
 
     async fn read_backlog(&self) -> Result<Backlog, Error> {
         let look = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let mut connection = self.outbox.connection().await?;
             let most = self.options.backlog_ceiling.look();
             DB::backlog(&mut connection, &self.backlog_queries, most)
                 .await

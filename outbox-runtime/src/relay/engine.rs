@@ -3,8 +3,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Database;
-use sqlx::pool::PoolConnection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -25,7 +23,7 @@ use crate::broker::Publisher;
 use crate::health::HealthHandle;
 use crate::store::{Backend, Error, ShardSet, Wake};
 use crate::telemetry::metrics::LeaseChange;
-use crate::unit_of_work::{Outbox, WriteTransaction};
+use crate::unit_of_work::Outbox;
 
 /// One run of a relay: all that it holds in memory, and the loop that moves it.
 ///
@@ -310,17 +308,6 @@ impl<DB: Backend> Engine<DB> {
         }
     }
 
-    /// A connection to write with.
-    pub(super) async fn writing(&self) -> Result<Writing<DB>, Error> {
-        if DB::SINGLE_WRITER {
-            return self.outbox.begin_write().await.map(Writing::Turn);
-        }
-        let connection = self.outbox.pool().acquire().await;
-        connection
-            .map(Writing::Connection)
-            .map_err(Error::database("taking a connection from the pool"))
-    }
-
     /// Gives a piece of work with the database a limit, so that none can hold up the leases.
     pub(super) async fn in_time<T>(
         &self,
@@ -334,28 +321,5 @@ impl<DB: Backend> Engine<DB> {
                 source: sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
             })
         })
-    }
-}
-
-/// A connection of the pool where each statement stands for itself, else the one write transaction
-/// of a single-writer database.
-pub(super) enum Writing<DB: Backend> {
-    Connection(PoolConnection<DB>),
-    Turn(WriteTransaction<DB>),
-}
-
-impl<DB: Backend> Writing<DB> {
-    pub(super) fn connection(&mut self) -> &mut <DB as Database>::Connection {
-        match self {
-            Self::Connection(connection) => connection,
-            Self::Turn(transaction) => transaction.connection(),
-        }
-    }
-
-    pub(super) async fn finish(self) -> Result<(), Error> {
-        match self {
-            Self::Connection(_) => Ok(()),
-            Self::Turn(transaction) => transaction.commit().await,
-        }
     }
 }

@@ -84,12 +84,7 @@ impl<DB: Backend> Engine<DB> {
     }
 
     async fn any_vacant(&self) -> Result<bool, Error> {
-        let mut connection = self
-            .outbox
-            .pool()
-            .acquire()
-            .await
-            .map_err(Error::database("taking a connection from the pool"))?;
+        let mut connection = self.outbox.connection().await?;
         DB::any_vacant(&mut connection, &self.queries)
             .await
             .map_err(Error::database("looking for free shards"))
@@ -112,7 +107,7 @@ impl<DB: Backend> Engine<DB> {
 
     async fn renew_and_claim(&self) -> Result<(Renewal, Vec<ShardLease>), Error> {
         let lease = self.options.lease;
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         let renewal = DB::renew(writing.connection(), &self.queries, self.instance, lease)
             .await
             .map_err(Error::database("renewing the relay's leases"))?;
@@ -163,7 +158,7 @@ impl<DB: Backend> Engine<DB> {
         self.store_parked().await?;
         self.advance(true).await?;
         let leases = self.shards.leases(self.shards.all());
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         DB::release(writing.connection(), &self.queries, self.instance, &leases)
             .await
             .map_err(Error::database("giving up the relay's leases"))?;

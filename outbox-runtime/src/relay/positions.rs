@@ -52,7 +52,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         }
         let release = async {
-            let mut writing = self.writing().await?;
+            let mut writing = self.outbox.writing().await?;
             DB::release(writing.connection(), &self.queries, self.instance, &leases)
                 .await
                 .map_err(Error::database("giving up shards of the relay"))?;
@@ -82,7 +82,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         }
         let store = async {
-            let mut writing = self.writing().await?;
+            let mut writing = self.outbox.writing().await?;
             let moved = DB::advance(
                 writing.connection(),
                 &self.queries,

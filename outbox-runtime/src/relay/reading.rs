@@ -107,12 +107,7 @@ impl<DB: Backend> Engine<DB> {
             with_snapshot: !question.resting.is_empty(),
         };
         let read = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let mut connection = self.outbox.connection().await?;
             DB::read_log(&mut connection, &self.queries, &request)
                 .await
                 .map_err(Error::database("reading the outbox"))
@@ -126,12 +121,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         }
         let ask = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let mut connection = self.outbox.connection().await?;
             DB::writers_in_flight(&mut connection, &self.queries)
                 .await
                 .map_err(Error::database("asking for transactions in flight"))

@@ -48,12 +48,7 @@ impl<DB: Backend> Engine<DB> {
         let doing = "moving scheduled events that are due";
         let queries = &self.outbox.inner.queries;
         let look_and_move = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let mut connection = self.outbox.connection().await?;
             let next_due = DB::next_due(&mut connection, queries)
                 .await
                 .map_err(Error::database("looking for scheduled events"))?;
@@ -61,7 +56,7 @@ impl<DB: Backend> Engine<DB> {
             if next_due.is_none_or(|millis| millis > 0) {
                 return Ok((next_due, Moved::default()));
             }
-            let mut writing = self.writing().await?;
+            let mut writing = self.outbox.writing().await?;
             let moved = DB::move_due(writing.connection(), queries, i64::from(CHUNK))
                 .await
                 .map_err(Error::database(doing))?;

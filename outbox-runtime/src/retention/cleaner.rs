@@ -2,15 +2,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use sqlx::Database;
-use sqlx::pool::PoolConnection;
 use tokio::time::sleep;
 use uuid::Uuid;
 
 use super::options::{Removed, Retention, RetentionError};
 use crate::health::HealthHandle;
 use crate::store::{Backend, Error, RetentionStore, Sweep};
-use crate::unit_of_work::{Outbox, WriteTransaction};
+use crate::unit_of_work::Outbox;
 
 /// How long an instance that died keeps the others from cleaning up. It is renewed with each step.
 const LEASE: Duration = Duration::from_secs(60);
@@ -140,7 +138,7 @@ impl<DB: Backend> Cleaner<DB> {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<crate::store::Swept, Error> {
         let _at_work = self.health.at_work("a step of retention");
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         let swept = DB::sweep(writing.connection(), &self.queries, sweep)
             .await
             .map_err(Error::database("removing finished rows"))?;
@@ -150,7 +148,7 @@ impl<DB: Backend> Cleaner<DB> {
 
     async fn lease(&self) -> Result<bool, Error> {
         let _at_work = self.health.at_work("the lease of retention");
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         let leased = DB::lease_cleaner(writing.connection(), &self.queries, self.instance, LEASE)
             .await
             .map_err(Error::database("leasing the removal of finished rows"))?;
@@ -159,21 +157,11 @@ impl<DB: Backend> Cleaner<DB> {
     }
 
     async fn release(&self) -> Result<(), Error> {
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         DB::release_cleaner(writing.connection(), &self.queries, self.instance)
             .await
             .map_err(Error::database("giving up the removal of finished rows"))?;
         writing.finish().await
-    }
-
-    async fn writing(&self) -> Result<Writing<DB>, Error> {
-        if DB::SINGLE_WRITER {
-            return self.outbox.begin_write().await.map(Writing::Turn);
-        }
-        let connection = self.outbox.pool().acquire().await;
-        connection
-            .map(Writing::Connection)
-            .map_err(Error::database("taking a connection from the pool"))
     }
 }
 
@@ -183,28 +171,5 @@ impl<DB: Backend> std::fmt::Debug for Cleaner<DB> {
             .field("outbox", &self.outbox)
             .field("retention", &self.retention)
             .finish_non_exhaustive()
-    }
-}
-
-/// A connection of the pool where each statement stands for itself, else the one write transaction
-/// of a single-writer database.
-enum Writing<DB: Backend> {
-    Connection(PoolConnection<DB>),
-    Turn(WriteTransaction<DB>),
-}
-
-impl<DB: Backend> Writing<DB> {
-    fn connection(&mut self) -> &mut <DB as Database>::Connection {
-        match self {
-            Self::Connection(connection) => connection,
-            Self::Turn(transaction) => transaction.connection(),
-        }
-    }
-
-    async fn finish(self) -> Result<(), Error> {
-        match self {
-            Self::Connection(_) => Ok(()),
-            Self::Turn(transaction) => transaction.commit().await,
-        }
     }
 }

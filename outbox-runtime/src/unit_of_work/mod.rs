@@ -9,6 +9,7 @@ mod schedule;
 mod session;
 mod stage;
 mod work;
+mod writing;
 
 pub use outbox::{Outbox, OutboxBuilder};
 pub use retry::is_version_conflict;

@@ -63,11 +63,7 @@ impl<DB: Backend> Session<'_, DB> {
         outbox: &Outbox<DB>,
     ) -> Result<&mut DB::Connection, Error> {
         if let Self::Idle = self {
-            let connection = outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let connection = outbox.connection().await?;
             *self = Self::Reading(connection);
         }
         self.connection()

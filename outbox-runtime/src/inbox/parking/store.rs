@@ -127,11 +127,7 @@ impl<DB: Backend> Parking<DB> {
     }
 
     async fn connection(&self) -> Result<PoolConnection<DB>, Error> {
-        self.outbox
-            .pool()
-            .acquire()
-            .await
-            .map_err(Error::database("taking a connection from the pool"))
+        self.outbox.connection().await
     }
 
     async fn park(&self, to_set_aside: ToSetAside<'_>) -> Result<Parked, Error> {

@@ -59,7 +59,7 @@ impl<DB: Backend> Engine<DB> {
 
     async fn write_parked(&self) -> Result<(ShardSet, Vec<ParkedLane>), Error> {
         let queries = &self.parking_queries;
-        let mut writing = self.writing().await?;
+        let mut writing = self.outbox.writing().await?;
         let mut owned = ShardSet::EMPTY;
         if !self.parked.to_park.is_empty() {
             owned = DB::park(
@@ -168,12 +168,7 @@ impl<DB: Backend> Engine<DB> {
             bytes,
         };
         let read = async {
-            let mut connection = self
-                .outbox
-                .pool()
-                .acquire()
-                .await
-                .map_err(Error::database("taking a connection from the pool"))?;
+            let mut connection = self.outbox.connection().await?;
             DB::parked_due(&mut connection, &self.parking_queries, request)
                 .await
                 .map_err(Error::database("reading parked messages"))
@@ -183,7 +178,7 @@ impl<DB: Backend> Engine<DB> {
 
     async fn read_lanes(&self, shards: ShardSet) -> Result<Vec<ParkedLane>, Error> {
         let read = async {
-            let mut writing = self.writing().await?;
+            let mut writing = self.outbox.writing().await?;
             let lanes = DB::parked_lanes(writing.connection(), &self.parking_queries, shards)
                 .await
                 .map_err(Error::database("reading what is parked"))?;

@@ -5,6 +5,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use uuid::Uuid;
 
+use super::relay::as_millis;
 use crate::store::{Finished, Names, RetentionStore, Sweep, Swept};
 
 const NOW: &str = include_str!("sql/scheduled_now.sql");
@@ -171,8 +172,4 @@ impl Sweep {
         let archive = self.archive.then_some(&steps.archive);
         archive.into_iter().chain([&steps.delete])
     }
-}
-
-fn as_millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

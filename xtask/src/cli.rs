@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The tasks of this workspace.
@@ -24,6 +26,8 @@ pub(crate) enum Task {
     Faults(FaultsOptions),
     /// Lets random faults strike under load for some minutes, and counts
     Soak(SoakOptions),
+    /// Measures the framework beside hand-written code and its peers, on a server of its own
+    Bench(BenchOptions),
     /// Starts the throw-away servers and runs a command beside them, or waits for Ctrl-C
     Servers(ServersOptions),
 }
@@ -140,6 +144,37 @@ fn minutes(text: &str) -> Result<f64, String> {
         Ok(minutes) if (0.01..=10_000.0).contains(&minutes) => Ok(minutes),
         _ => Err("the minutes have to be a number between 0.01 and 10000".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// Only this section; may be repeated. An unknown one lists those that there are
+    #[arg(long, value_name = "SECTION")]
+    pub(crate) only: Vec<String>,
+
+    /// How many rounds each pair is measured; 5 unless told, 3 with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) rounds: Option<u16>,
+
+    /// Smaller tables and shorter rounds: a first look, in less than five minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Print a JSON object a pair instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Draw the ratios and the curves as an SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+
+    /// Leave out the peers, which are crates of others with dependencies of their own
+    #[arg(long)]
+    pub(crate) no_peers: bool,
+
+    /// Never install a missing server
+    #[arg(long)]
+    pub(crate) no_install: bool,
 }
 
 #[derive(Debug, Args)]

@@ -47,6 +47,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Book => steps::book::run(&workspace),
         Task::Faults(options) => steps::faults::matrix(&workspace, &options),
         Task::Soak(options) => steps::faults::soak(&workspace, &options),
+        Task::Bench(options) => steps::bench::run(&workspace, &options),
         Task::Servers(options) => steps::servers::run(&workspace, &options),
     }
 }

@@ -19,6 +19,7 @@ use crate::workspace::Workspace;
 use docker::{Container, Image};
 use folder::RunFolder;
 use local::LocalServer;
+use postgres::Durability;
 
 /// Set for the tests when a test that lacks its server must fail instead of skipping.
 pub(crate) const REQUIRE_ALL: &str = "OUTBOX_TEST_REQUIRE_ALL";
@@ -44,8 +45,8 @@ trait Recipe {
     fn image(&self) -> Image;
 }
 
-fn recipes() -> Vec<Box<dyn Recipe>> {
-    vec![Box::new(postgres::Postgres)]
+fn recipes(durability: Durability) -> Vec<Box<dyn Recipe>> {
+    vec![Box::new(postgres::Postgres { durability })]
 }
 
 /// The servers of one run; stopped, and their data removed, when dropped.
@@ -81,9 +82,27 @@ impl Servers {
         policy: Policy,
         report: &mut Report,
     ) -> Result<Self> {
+        Self::start_with(Durability::Tests, workspace, policy, report)
+    }
+
+    /// The same, with servers that keep what such servers keep in production.
+    pub(crate) fn start_durable(
+        workspace: &Workspace,
+        policy: Policy,
+        report: &mut Report,
+    ) -> Result<Self> {
+        Self::start_with(Durability::Default, workspace, policy, report)
+    }
+
+    fn start_with(
+        durability: Durability,
+        workspace: &Workspace,
+        policy: Policy,
+        report: &mut Report,
+    ) -> Result<Self> {
         let folder = RunFolder::create()?;
         let mut running = Vec::new();
-        for recipe in recipes() {
+        for recipe in recipes(durability) {
             report.step(&format!("start {}", recipe.name()), || {
                 let place = match Place::choose(recipe.as_ref(), workspace, policy) {
                     Ok(place) => place,

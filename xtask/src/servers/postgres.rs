@@ -16,7 +16,18 @@ use super::local::{self, LocalServer};
 use crate::workspace::Workspace;
 use crate::{install, process, tools};
 
-pub(super) struct Postgres;
+pub(super) struct Postgres {
+    pub(super) durability: Durability,
+}
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The end of the server's process.
+    Tests,
+    /// The end of the machine too: PostgreSQL's own defaults.
+    Default,
+}
 
 /// Server settings.
 ///
@@ -33,6 +44,18 @@ const SETTINGS: [&str; 6] = [
     "-cfsync=off",
     "-cfull_page_writes=off",
 ];
+
+/// All else is as PostgreSQL comes: what is measured is what users have.
+const DEFAULT_SETTINGS: [&str; 1] = ["-cmax_connections=250"];
+
+impl Durability {
+    const fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Tests => &SETTINGS,
+            Self::Default => &DEFAULT_SETTINGS,
+        }
+    }
+}
 
 const ATTEMPTS: usize = 3;
 
@@ -76,9 +99,17 @@ impl Recipe for Postgres {
                 .args(["--no-sync", "--pgdata"])
                 .arg(&data),
         )?;
+        let settings = self.durability.settings();
         let mut attempt = 1;
         loop {
-            match start_on(local::free_port()?, &owner, binaries, folder, &data) {
+            match start_on(
+                local::free_port()?,
+                &owner,
+                binaries,
+                folder,
+                &data,
+                settings,
+            ) {
                 Err(_) if attempt < ATTEMPTS && process::check_interrupted().is_ok() => {
                     attempt += 1
                 }
@@ -91,7 +122,7 @@ impl Recipe for Postgres {
         Image {
             name: "postgres:17",
             environment: &[("POSTGRES_HOST_AUTH_METHOD", "trust")],
-            arguments: &SETTINGS,
+            arguments: self.durability.settings(),
             port: 5432,
             // By TCP: while it initialises, the image's server listens on its socket only.
             ready: &["pg_isready", "--host=127.0.0.1", "--username=postgres"],
@@ -106,6 +137,7 @@ fn start_on(
     binaries: &Path,
     folder: &Path,
     data: &Path,
+    settings: &[&str],
 ) -> Result<LocalServer> {
     // SIGINT is PostgreSQL's fast shutdown: sessions end at once.
     let mut command = local::tied_to_us(&binaries.join("postgres"), "INT");
@@ -113,7 +145,7 @@ fn start_on(
     command.arg("-D").arg(data).arg("-p").arg(port.to_string());
     command
         .args(["-clisten_addresses=127.0.0.1", "-cunix_socket_directories="])
-        .args(SETTINGS);
+        .args(settings);
     let log = folder.join("postgres.log");
     LocalServer::spawn(command, url(port), log, Signal::INT)?
         .wait_until(Duration::from_secs(60), || is_ready(data))

@@ -1,5 +1,6 @@
 //! What each task does, step by step.
 
+pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod ci;
 mod fault_points;

@@ -1,0 +1,53 @@
+//! Measures the framework side by side with hand-written code, with a plain read of the table and
+//! with its peers. `cargo xtask bench` builds it, starts a server for it and runs it.
+
+mod bench;
+mod cli;
+mod contest;
+mod domain;
+mod line;
+mod load;
+mod plot;
+mod postgres;
+mod report;
+mod sections;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::bench::Bench;
+use crate::cli::Cli;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Cli::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    if cli.list {
+        for section in sections::ALL {
+            println!("{:<12} {}", section.name, section.about);
+        }
+        return Ok(());
+    }
+    let chosen = sections::chosen(&cli.only)?;
+    let bench = Bench::new(&cli)?;
+    let mut lines = Vec::new();
+    for section in chosen {
+        let found = (section.run)(&bench).await;
+        lines.extend(found.map_err(|error| error.context(format!("section {}", section.name)))?);
+    }
+    bench.progress.finish();
+    report::print(&lines, cli.json)?;
+    if let Some(file) = &cli.plot {
+        plot::draw(&lines, file)?;
+    }
+    Ok(())
+}

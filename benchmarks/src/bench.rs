@@ -8,6 +8,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::Cli;
 use crate::postgres::Server;
 
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    Full,
+    Quick,
+    /// Just enough to see that it runs.
+    Tiny,
+}
+
+/// How many rows a tiny run has at most.
+const TINY_ROWS: i64 = 2_000;
+
 /// What all sections share.
 pub(crate) struct Bench {
     pub(crate) server: Server,
@@ -15,31 +27,68 @@ pub(crate) struct Bench {
     pub(crate) peers: Option<PathBuf>,
     pub(crate) workspace: PathBuf,
     pub(crate) rounds: usize,
-    pub(crate) quick: bool,
+    scale: Scale,
     pub(crate) progress: Progress,
 }
 
 impl Bench {
     pub(crate) fn new(cli: &Cli) -> Result<Self> {
-        let rounds = cli.rounds.unwrap_or(if cli.quick { 3 } else { 5 });
+        let scale = match (cli.tiny, cli.quick) {
+            (true, _) => Scale::Tiny,
+            (_, true) => Scale::Quick,
+            _ => Scale::Full,
+        };
+        let rounds = cli.rounds.unwrap_or(match scale {
+            Scale::Full => 5,
+            Scale::Quick => 3,
+            Scale::Tiny => 1,
+        });
         Ok(Self {
-            server: Server::at(&cli.postgres)?,
+            server: Server::at(&cli.postgres, &cli.prefix)?,
             peers: cli.peers.clone(),
             workspace: cli.workspace.clone(),
             rounds: rounds.into(),
-            quick: cli.quick,
+            scale,
             progress: Progress::new(),
         })
     }
 
     /// A size of a full run, or of a quick one.
     pub(crate) const fn size<T: Copy>(&self, full: T, quick: T) -> T {
-        if self.quick { quick } else { full }
+        match self.scale {
+            Scale::Full => full,
+            Scale::Quick | Scale::Tiny => quick,
+        }
+    }
+
+    /// Whether only what it takes to see that a section runs is to be done.
+    pub(crate) fn is_tiny(&self) -> bool {
+        self.scale == Scale::Tiny
+    }
+
+    /// How many rows a table has.
+    pub(crate) fn rows(&self, full: i64, quick: i64) -> i64 {
+        match self.is_tiny() {
+            true => quick.min(TINY_ROWS),
+            false => self.size(full, quick),
+        }
+    }
+
+    /// How long something takes that is measured for a time of its own.
+    pub(crate) fn seconds(&self, full: u64, quick: u64) -> Duration {
+        match self.is_tiny() {
+            true => Duration::from_millis(100),
+            false => Duration::from_secs(self.size(full, quick)),
+        }
     }
 
     /// How long a side works in a round where it works for a time.
     pub(crate) const fn span(&self) -> Duration {
-        self.size(Duration::from_secs(3), Duration::from_millis(600))
+        match self.scale {
+            Scale::Full => Duration::from_secs(3),
+            Scale::Quick => Duration::from_millis(600),
+            Scale::Tiny => Duration::from_millis(100),
+        }
     }
 }
 

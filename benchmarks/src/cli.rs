@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// Measures outbox-runtime beside hand-written code and its peers; `cargo xtask bench` runs it.
 #[derive(Debug, Parser)]
@@ -45,4 +45,43 @@ pub(crate) struct Cli {
     /// List the sections
     #[arg(long)]
     pub(crate) list: bool,
+
+    /// Next to nothing of each section, whose figures say nothing: for the tests
+    #[arg(long, hide = true, conflicts_with = "quick")]
+    pub(crate) tiny: bool,
+
+    /// What the names of the databases begin with
+    #[arg(long, value_name = "NAME", default_value = "outbox_bench", hide = true)]
+    pub(crate) prefix: String,
+
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+/// What a process does that a section starts beside its own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// Relays from a database until standard input ends, then tells what it published
+    #[command(hide = true)]
+    Relay(RelayRole),
+}
+
+/// A relay in a process of its own.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RelayRole {
+    /// The database's name
+    #[arg(long)]
+    pub(crate) database: String,
+
+    /// How long the broker takes for a call
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(crate) broker_millis: u64,
+
+    /// How long a lease lasts
+    #[arg(long, value_name = "MS", default_value_t = 15_000)]
+    pub(crate) lease_millis: u64,
+
+    /// The sequence of each aggregate's first event
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) first_sequence: i64,
 }

@@ -1,7 +1,9 @@
 //! Measures the framework side by side with hand-written code, with a plain read of the table and
 //! with its peers. `cargo xtask bench` builds it, starts a server for it and runs it.
 
+mod backlog;
 mod bench;
+mod child;
 mod cli;
 mod contest;
 mod domain;
@@ -17,7 +19,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::bench::Bench;
-use crate::cli::Cli;
+use crate::cli::{Cli, Role};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -31,6 +33,9 @@ async fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> anyhow::Result<()> {
+    if let Some(Role::Relay(role)) = &cli.role {
+        return child::relay(&cli, role).await;
+    }
     if cli.list {
         for section in sections::ALL {
             println!("{:<12} {}", section.name, section.about);

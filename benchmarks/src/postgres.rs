@@ -9,15 +9,17 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, P
 pub(crate) struct Server {
     options: PgConnectOptions,
     url: String,
+    prefix: String,
 }
 
 impl Server {
-    pub(crate) fn at(url: &str) -> Result<Self> {
+    pub(crate) fn at(url: &str, prefix: &str) -> Result<Self> {
         let options = PgConnectOptions::from_str(url).context("the address of PostgreSQL")?;
         Ok(Self {
             // Slow statements are what some sections are about.
             options: options.disable_statement_logging(),
             url: url.to_owned(),
+            prefix: prefix.to_owned(),
         })
     }
 
@@ -25,9 +27,9 @@ impl Server {
         &self.url
     }
 
-    /// Makes the database `outbox_bench_<name>` anew.
+    /// Makes the section's database of that name anew.
     pub(crate) async fn database(&self, name: &str) -> Result<Database> {
-        let name = format!("outbox_bench_{name}");
+        let name = format!("{}_{name}", self.prefix);
         let mut connection = self.connect().await?;
         for sql in [
             format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
@@ -36,11 +38,16 @@ impl Server {
             connection.execute(AssertSqlSafe(sql)).await?;
         }
         connection.close().await?;
-        Ok(Database {
-            options: self.options.clone().database(&name),
+        Ok(self.named(&name))
+    }
+
+    /// A database that another process has made.
+    pub(crate) fn named(&self, name: &str) -> Database {
+        Database {
+            options: self.options.clone().database(name),
             server: self.options.clone(),
-            name,
-        })
+            name: name.to_owned(),
+        }
     }
 
     async fn connect(&self) -> Result<PgConnection> {
@@ -59,6 +66,10 @@ pub(crate) struct Database {
 }
 
 impl Database {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A pool with sqlx's own settings and so many connections, all open.
     pub(crate) async fn pool(&self, connections: u32) -> Result<PgPool> {
         let options = PgPoolOptions::new()

@@ -9,7 +9,8 @@ use sqlx::{AssertSqlSafe, Postgres};
 use outbox_runtime::prelude::*;
 
 use self::by_hand::{FiveTrips, ManyEvents, OneStatement, OneStatementManyEvents, Transaction};
-use self::ours::{LoadChangeCommit, SaveCommit};
+use self::ours::LoadChangeCommit;
+pub(crate) use self::ours::SaveCommit;
 use crate::bench::Bench;
 use crate::contest::{Contestant, measure, pair};
 use crate::domain::{ACCOUNTS, Account, AccountId};
@@ -130,15 +131,15 @@ fn firsts<const N: usize>(
 }
 
 /// Accounts, an outbox and a pool.
-struct Stage {
-    pool: PgPool,
+pub(crate) struct Stage {
+    pub(crate) pool: PgPool,
     outbox: Outbox<Postgres>,
     connections: u16,
     span: std::time::Duration,
 }
 
 impl Stage {
-    async fn new(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
+    pub(crate) async fn new(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
         let pool = database.pool(connections.into()).await?;
         let outbox = database.outbox(&pool).await?;
         script(&pool, "DROP TABLE IF EXISTS accounts").await?;
@@ -171,7 +172,7 @@ impl Stage {
     }
 
     /// Makes all accounts new and forgets all events.
-    async fn reset(&self) -> Result<Vec<Vec<Account>>> {
+    pub(crate) async fn reset(&self) -> Result<Vec<Vec<Account>>> {
         script(&self.pool, "TRUNCATE accounts, outbox_message").await?;
         let workers = i64::from(self.connections);
         sqlx::query(
@@ -196,7 +197,7 @@ impl Stage {
     }
 
     /// Each commit changed one account by one cent and has all its events, in their order.
-    async fn check(&self, commits: u64, events: usize) -> Result<()> {
+    pub(crate) async fn check(&self, commits: u64, events: usize) -> Result<()> {
         let expected = i64::try_from(commits)?;
         let (versions, cents): (i64, i64) = sqlx::query_as(
             "SELECT (sum(version) - count(*))::bigint, sum(balance_cents)::bigint FROM accounts",

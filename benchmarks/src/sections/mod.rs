@@ -1,11 +1,19 @@
 mod commit;
+mod inbox;
+mod instances;
+mod latency;
+mod memory;
 mod relay;
+mod snapshot;
+mod wakeup;
 
 use anyhow::{Result, bail};
 use futures_util::future::BoxFuture;
 
 use crate::bench::Bench;
 use crate::line::Line;
+
+pub(crate) use self::relay::{Nowhere, fill, start_anew};
 
 /// A group of pairs that share their preparations.
 pub(crate) struct Section {
@@ -25,6 +33,36 @@ pub(crate) const ALL: &[Section] = &[
         name: "relay",
         about: "draining a backlog",
         run: |bench| Box::pin(relay::run(bench)),
+    },
+    Section {
+        name: "snapshot",
+        about: "a relay while an old snapshot is held",
+        run: |bench| Box::pin(snapshot::run(bench)),
+    },
+    Section {
+        name: "latency",
+        about: "from a commit to its publication",
+        run: |bench| Box::pin(latency::run(bench)),
+    },
+    Section {
+        name: "wakeup",
+        about: "what waking the relay costs commits",
+        run: |bench| Box::pin(wakeup::run(bench)),
+    },
+    Section {
+        name: "inbox",
+        about: "handling messages, and duplicates of them",
+        run: |bench| Box::pin(inbox::run(bench)),
+    },
+    Section {
+        name: "memory",
+        about: "what a relay takes while it drains a backlog",
+        run: |bench| Box::pin(memory::run(bench)),
+    },
+    Section {
+        name: "instances",
+        about: "four relays beside one",
+        run: |bench| Box::pin(instances::run(bench)),
     },
 ];
 

@@ -6,7 +6,7 @@ mod skip_locked;
 use anyhow::Result;
 use sqlx::postgres::PgPool;
 
-use self::ours::Drain;
+pub(crate) use self::ours::{Drain, Nowhere, start_anew, until_settled};
 use self::peers::Peer;
 use self::select::PlainSelect;
 use self::skip_locked::{Marks, SkipLocked};
@@ -20,7 +20,7 @@ pub(crate) const AGGREGATES: i64 = 10_000;
 
 pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
     let database = bench.server.database("relay").await?;
-    let rows = bench.size(1_000_000, 100_000);
+    let rows = bench.rows(1_000_000, 100_000);
     let pool = database.pool(4).await?;
     database.outbox(&pool).await?;
     bench.progress.say(format!("filling in {rows} rows"));
@@ -65,7 +65,7 @@ async fn beside_peers(bench: &Bench, database: &Database) -> Result<Vec<Line>> {
         eprintln!("the peers are left out: there is no program for them");
         return Ok(Vec::new());
     };
-    let rows = bench.size(100_000, 10_000);
+    let rows = bench.rows(100_000, 10_000);
     let pool = database.pool(1).await?;
     fill(&pool, rows).await?;
     pool.close().await;
@@ -94,7 +94,8 @@ async fn beside_peers(bench: &Bench, database: &Database) -> Result<Vec<Line>> {
 }
 
 async fn large_backlog(bench: &Bench, database: &Database) -> Result<Line> {
-    let (large, small) = bench.size((5_000_000, 100_000), (500_000, 50_000));
+    let large = bench.rows(5_000_000, 500_000);
+    let small = bench.rows(100_000, 50_000);
     let other = bench.server.database("relay_large").await?;
     for (database, rows) in [(&other, large), (database, small)] {
         let pool = database.pool(1).await?;
@@ -119,6 +120,13 @@ async fn large_backlog(bench: &Bench, database: &Database) -> Result<Line> {
 /// Fills the log with so many rows, their payloads of 300 bytes, and nothing else.
 pub(crate) async fn fill(pool: &PgPool, rows: i64) -> Result<()> {
     script(pool, "TRUNCATE outbox_message RESTART IDENTITY").await?;
+    append(pool, 0, rows).await?;
+    script(pool, "VACUUM ANALYZE outbox_message").await?;
+    script(pool, "CHECKPOINT").await
+}
+
+/// Writes so many rows behind the first ones, in one statement.
+pub(crate) async fn append(pool: &PgPool, first: i64, rows: i64) -> Result<()> {
     sqlx::query(
         "INSERT INTO outbox_message (
             shard, message_id, event_type, schema_version, aggregate_type, aggregate_id, sequence,
@@ -128,12 +136,12 @@ pub(crate) async fn fill(pool: &PgPool, rows: i64) -> Result<()> {
             (n % $2) % 64, gen_random_uuid(), 'bench.deposited', 1, 'Account', (n % $2)::text,
             n / $2 + 1, ('{\"n\":' || n || ',\"note\":\"' || repeat('x', 300 - 16 - length(n::text)) || '\"}')::json,
             gen_random_uuid()::text, 'bench'
-        FROM generate_series(0, $1 - 1) AS n",
+        FROM generate_series($3, $3 + $1 - 1) AS n",
     )
     .bind(rows)
     .bind(AGGREGATES)
+    .bind(first)
     .execute(pool)
     .await?;
-    script(pool, "VACUUM ANALYZE outbox_message").await?;
-    script(pool, "CHECKPOINT").await
+    Ok(())
 }

@@ -7,7 +7,7 @@ use crate::domain::{Account, AccountId};
 use crate::load::Worker;
 
 /// Changes an account that is in memory, and commits it with its events.
-pub(super) struct SaveCommit {
+pub(crate) struct SaveCommit {
     outbox: Outbox<Postgres>,
     accounts: Vec<Account>,
     events: usize,
@@ -15,7 +15,7 @@ pub(super) struct SaveCommit {
 }
 
 impl SaveCommit {
-    pub(super) fn new(outbox: Outbox<Postgres>, accounts: Vec<Account>, events: usize) -> Self {
+    pub(crate) fn new(outbox: Outbox<Postgres>, accounts: Vec<Account>, events: usize) -> Self {
         Self {
             outbox,
             accounts,

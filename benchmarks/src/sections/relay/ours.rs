@@ -98,21 +98,34 @@ struct Seen {
 
 impl Nowhere {
     pub(crate) fn new() -> Self {
+        Self::from_sequence(1)
+    }
+
+    /// One to whom each aggregate's first message has that sequence.
+    pub(crate) fn from_sequence(first: i64) -> Self {
+        let none = first - 1;
         Self(Arc::new(Seen {
             messages: AtomicU64::new(0),
             out_of_order: AtomicU64::new(0),
-            latest: (0..AGGREGATES).map(|_| AtomicI64::new(0)).collect(),
+            latest: (0..AGGREGATES).map(|_| AtomicI64::new(none)).collect(),
         }))
+    }
+
+    /// How many messages came, and how many of them out of order.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (
+            self.0.messages.load(Ordering::SeqCst),
+            self.0.out_of_order.load(Ordering::SeqCst),
+        )
     }
 
     /// Fails unless just so many messages came, each aggregate's in order.
     pub(crate) fn check(&self, messages: i64) -> Result<()> {
-        let seen = self.0.messages.load(Ordering::SeqCst);
+        let (seen, out_of_order) = self.counts();
         ensure!(
             seen == u64::try_from(messages)?,
             "{seen} messages were published, not {messages}"
         );
-        let out_of_order = self.0.out_of_order.load(Ordering::SeqCst);
         ensure!(
             out_of_order == 0,
             "{out_of_order} messages were out of order"

@@ -27,7 +27,7 @@ const MANY_EVENTS: usize = 20;
 const ACCOUNTS_EACH: i64 = 50;
 
 /// What is in an event, about 100 bytes.
-const NOTE: &str = "a deposit at the counter, counted twice, receipt handed over";
+pub(crate) const NOTE: &str = "a deposit at the counter, counted twice, receipt handed over";
 
 pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
     let database = bench.server.database("commit").await?;

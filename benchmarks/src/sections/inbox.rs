@@ -6,6 +6,8 @@ use anyhow::{Result, anyhow, ensure};
 use sqlx::postgres::PgPool;
 
 use self::by_hand::ByHand;
+pub(crate) use self::by_hand::{INSERT, UPDATE};
+pub(crate) use self::ours::consume;
 use self::ours::{Consumed, Mode};
 pub(crate) use self::source::{Source, message};
 use crate::bench::Bench;

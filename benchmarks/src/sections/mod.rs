@@ -5,6 +5,7 @@ mod latency;
 mod memory;
 mod relay;
 mod snapshot;
+mod sqlite;
 mod wakeup;
 
 use anyhow::{Result, bail};
@@ -63,6 +64,11 @@ pub(crate) const ALL: &[Section] = &[
         name: "instances",
         about: "four relays beside one",
         run: |bench| Box::pin(instances::run(bench)),
+    },
+    Section {
+        name: "sqlite",
+        about: "the same on SQLite",
+        run: |bench| Box::pin(sqlite::run(bench)),
     },
 ];
 

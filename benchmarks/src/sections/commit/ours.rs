@@ -7,15 +7,15 @@ use crate::domain::{Account, AccountId};
 use crate::load::Worker;
 
 /// Changes an account that is in memory, and commits it with its events.
-pub(crate) struct SaveCommit {
-    outbox: Outbox<Postgres>,
+pub(crate) struct SaveCommit<DB: Backend> {
+    outbox: Outbox<DB>,
     accounts: Vec<Account>,
     events: usize,
     turn: usize,
 }
 
-impl SaveCommit {
-    pub(crate) fn new(outbox: Outbox<Postgres>, accounts: Vec<Account>, events: usize) -> Self {
+impl<DB: Backend> SaveCommit<DB> {
+    pub(crate) fn new(outbox: Outbox<DB>, accounts: Vec<Account>, events: usize) -> Self {
         Self {
             outbox,
             accounts,
@@ -25,7 +25,7 @@ impl SaveCommit {
     }
 }
 
-impl Worker for SaveCommit {
+impl<DB: Stores<Account>> Worker for SaveCommit<DB> {
     async fn once(&mut self) -> Result<()> {
         self.turn = (self.turn + 1) % self.accounts.len();
         let Some(account) = self.accounts.get_mut(self.turn) else {

@@ -6,14 +6,20 @@ use async_trait::async_trait;
 use outbox_runtime::DomainEvent as _;
 use sqlx::postgres::PgPool;
 
-use super::ours::UPDATE;
 use super::{Stage, message};
 use crate::contest::Contestant;
 use crate::domain::Deposited;
 use crate::load::{Worker, hammer};
 
-const INSERT: &str = "INSERT INTO inbox_message (consumer, idempotency_key, message_id, event_type)
+/// What makes a message known.
+pub(crate) const INSERT: &str =
+    "INSERT INTO inbox_message (consumer, idempotency_key, message_id, event_type)
     VALUES ($1, $2, $3, $4) ON CONFLICT (consumer, idempotency_key) DO NOTHING";
+
+/// The UPDATE of both sides. It asks for the message's place among those of its account.
+pub(crate) const UPDATE: &str =
+    "UPDATE accounts SET balance_cents = balance_cents + $1, version = $2
+    WHERE id = $3 AND version = $2 - 1";
 
 /// Workers without any framework that take the same messages in turn.
 pub(super) struct ByHand<'s> {

@@ -5,17 +5,12 @@ use outbox_runtime::prelude::*;
 use sqlx::Postgres;
 use tokio::time::Instant;
 
-use super::{Source, Stage};
+use super::{Source, Stage, UPDATE};
 use crate::contest::Contestant;
 use crate::domain::Deposited;
 
 /// The handler's name as a consumer.
 const CONSUMER: &str = "bench.on-postgres";
-
-/// The UPDATE of both sides. It asks for the message's place among those of its account.
-pub(super) const UPDATE: &str =
-    "UPDATE accounts SET balance_cents = balance_cents + $1, version = $2
-    WHERE id = $3 AND version = $2 - 1";
 
 #[idempotent_handler(consumer = "bench.on-postgres", key = "{message_id}")]
 async fn deposit(event: Envelope<Deposited>, uow: &mut UnitOfWork<'_, Postgres>) -> Result<()> {

@@ -6,7 +6,7 @@ mod skip_locked;
 use anyhow::Result;
 use sqlx::postgres::PgPool;
 
-pub(crate) use self::ours::{Drain, Nowhere, start_anew, until_settled};
+pub(crate) use self::ours::{Drain, Nowhere, start_anew, until_recorded, until_settled};
 use self::peers::Peer;
 use self::select::PlainSelect;
 use self::skip_locked::{Marks, SkipLocked};

@@ -1,7 +1,6 @@
 use anyhow::{Result, ensure};
 use async_trait::async_trait;
 use outbox_runtime::Outbox;
-use sqlx::postgres::PgPool;
 
 use crate::bench::Bench;
 use crate::child::{RelayProcess, until_shared};
@@ -11,7 +10,7 @@ use crate::line::{Goal, Line};
 use crate::load::hammer;
 use crate::postgres::Database;
 use crate::sections::commit::{SaveCommit, Stage};
-use crate::sections::relay::{start_anew, until_settled};
+use crate::sections::relay::{start_anew, until_recorded};
 
 const CONNECTIONS: u16 = 32;
 
@@ -74,7 +73,7 @@ impl Contestant for Commits<'_> {
             .into_iter()
             .map(|own| SaveCommit::new(outbox.clone(), own, 1));
         let done = hammer(workers.collect(), self.bench.span()).await?;
-        until_settled(&mut connection, last_id(&self.stage.pool).await?).await?;
+        until_recorded(&mut connection, done.times).await?;
         let published = relay.stop().await?;
         ensure!(
             published == done.times,
@@ -84,9 +83,4 @@ impl Contestant for Commits<'_> {
         self.stage.check(done.times, 1).await?;
         Ok(vec![done.per_second()])
     }
-}
-
-async fn last_id(pool: &PgPool) -> Result<i64> {
-    let last = sqlx::query_scalar("SELECT coalesce(max(id), 0) FROM outbox_message");
-    Ok(last.fetch_one(pool).await?)
 }

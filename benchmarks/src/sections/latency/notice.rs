@@ -50,6 +50,7 @@ impl Contestant for BareNotice {
                         .bind(payload)
                         .execute(&pool)
                         .await?;
+                    stamps.end(number);
                     Ok(())
                 }
             })

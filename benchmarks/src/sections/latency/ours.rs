@@ -17,7 +17,7 @@ use crate::child::until_shared;
 use crate::contest::Contestant;
 use crate::domain::{ACCOUNTS, Account, AccountId};
 use crate::postgres::{Database, script};
-use crate::sections::relay::{start_anew, until_settled};
+use crate::sections::relay::{start_anew, until_recorded};
 
 /// How the relay learns of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl CommitToPublish {
     async fn check(&self, stamps: &Stamps, received: &Received) -> Result<()> {
         let expected = i64::try_from(stamps.count())?;
         let mut connection = self.database.connect().await?;
-        until_settled(&mut connection, expected).await?;
+        until_recorded(&mut connection, u64::try_from(expected)?).await?;
         let changed: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM accounts WHERE version = 2 AND balance_cents = 1",
         )
@@ -140,6 +140,7 @@ async fn commit(outbox: Outbox<Postgres>, stamps: Stamps, number: usize) -> Resu
     uow.save(&mut account).await?;
     stamps.begin(number);
     uow.commit().await?;
+    stamps.end(number);
     Ok(())
 }
 

@@ -13,13 +13,14 @@ pub(super) const PER_SECOND: u32 = 200;
 /// How long the last ones may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// When each of some things began, and when it arrived.
+/// When each of some things began, when its statement was over, and when it arrived.
 #[derive(Clone)]
 pub(super) struct Stamps(Arc<Vec<Stamp>>, Arc<Notify>);
 
 #[derive(Default)]
 struct Stamp {
     began: OnceLock<Instant>,
+    returned: OnceLock<Instant>,
     arrived: OnceLock<Instant>,
 }
 
@@ -39,6 +40,13 @@ impl Stamps {
     pub(super) fn begin(&self, number: usize) {
         if let Some(stamp) = self.0.get(number) {
             stamp.began.get_or_init(Instant::now);
+        }
+    }
+
+    /// Right after it.
+    pub(super) fn end(&self, number: usize) {
+        if let Some(stamp) = self.0.get(number) {
+            stamp.returned.get_or_init(Instant::now);
         }
     }
 
@@ -68,7 +76,8 @@ impl Stamps {
         Ok(())
     }
 
-    /// The median and the 99th percentile, in milliseconds, once all have arrived.
+    /// From before the statement, and from its return, each the median and the 99th percentile, in
+    /// milliseconds, once all have arrived.
     pub(super) async fn percentiles(&self) -> Result<Vec<f64>> {
         let all = async {
             while self.0.iter().any(|stamp| stamp.arrived.get().is_none()) {
@@ -77,22 +86,31 @@ impl Stamps {
         };
         let complete = timeout(PATIENCE, all).await;
         ensure!(complete.is_ok(), "some did not arrive in {PATIENCE:?}");
-        let mut millis: Vec<f64> = self
-            .0
-            .iter()
-            .filter_map(|stamp| {
-                let took = stamp.arrived.get()?.duration_since(*stamp.began.get()?);
-                Some(took.as_secs_f64() * 1_000.0)
-            })
-            .collect();
-        millis.sort_by(f64::total_cmp);
-        [0.5, 0.99]
-            .into_iter()
-            .map(|share| {
-                let rank = (millis.len() as f64 * share).ceil() as usize;
-                let found = millis.get(rank.max(1) - 1).copied();
-                found.ok_or_else(|| anyhow!("nothing arrived"))
-            })
-            .collect()
+        let mut figures = percentiles_from(&self.0, |stamp| &stamp.began)?;
+        figures.extend(percentiles_from(&self.0, |stamp| &stamp.returned)?);
+        Ok(figures)
     }
+}
+
+fn percentiles_from(
+    stamps: &[Stamp],
+    start: impl Fn(&Stamp) -> &OnceLock<Instant>,
+) -> Result<Vec<f64>> {
+    let mut millis: Vec<f64> = stamps
+        .iter()
+        .filter_map(|stamp| {
+            // It may arrive before the statement's return does.
+            let took = stamp.arrived.get()?.duration_since(*start(stamp).get()?);
+            Some(took.as_secs_f64() * 1_000.0)
+        })
+        .collect();
+    millis.sort_by(f64::total_cmp);
+    [0.5, 0.99]
+        .into_iter()
+        .map(|share| {
+            let rank = (millis.len() as f64 * share).ceil() as usize;
+            let found = millis.get(rank.max(1) - 1).copied();
+            found.ok_or_else(|| anyhow!("nothing arrived"))
+        })
+        .collect()
 }

@@ -85,6 +85,28 @@ pub(crate) async fn until_settled(connection: &mut PgConnection, last: i64) -> R
     }
 }
 
+/// Waits until so many messages are written down as published.
+///
+/// Where only some shards have messages, this is earlier than [`until_settled`]: the positions of
+/// the others follow when there is time.
+pub(crate) async fn until_recorded(connection: &mut PgConnection, messages: u64) -> Result<()> {
+    let messages = i64::try_from(messages)?;
+    loop {
+        let recorded: i64 =
+            sqlx::query_scalar("SELECT coalesce(sum(messages), 0)::bigint FROM outbox_journal")
+                .fetch_one(&mut *connection)
+                .await?;
+        ensure!(
+            recorded <= messages,
+            "{recorded} messages were published, not {messages}"
+        );
+        if recorded == messages {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// A broker that takes everything at once, and looks at the order of each aggregate.
 #[derive(Clone)]
 pub(crate) struct Nowhere(Arc<Seen>);

@@ -18,7 +18,7 @@ use crate::line::{Goal, Line};
 /// Each statement is begun when the schedule says so, whether or not earlier ones are over.
 pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
     let database = bench.server.database("latency").await?;
-    let span = bench.seconds(5, 2);
+    let span = bench.seconds(5, 1);
     let mut apart = CommitToPublish::new(&database, span, Wake::ByNotice).await?;
     let mut within = CommitToPublish::new(&database, span, Wake::InProcess).await?;
     let mut bare = BareNotice::new(&database, span).await?;

@@ -24,7 +24,7 @@ pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
     let database = bench.server.database("snapshot").await?;
     let pool = database.pool(6).await?;
     database.outbox(&pool).await?;
-    let span = bench.seconds(60, 8);
+    let span = bench.seconds(60, 5);
     let side = |holds| UnderLoad {
         database: &database,
         pool: &pool,

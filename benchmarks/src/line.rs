@@ -26,6 +26,9 @@ pub(crate) struct Line {
     pub(crate) spread: (f64, f64),
     /// The goal as text, such as `>= 1.6`.
     pub(crate) goal: String,
+    /// The goal itself.
+    #[serde(skip)]
+    pub(crate) target: Goal,
     pub(crate) met: bool,
     pub(crate) rounds: usize,
     /// The curve that it is a point of, and where it stands there.
@@ -55,9 +58,26 @@ impl Line {
             ratio,
             spread,
             goal: goal.text(),
+            target: goal,
             met: goal.is_met(ratio),
             rounds: ours.values().count(),
             point: None,
+        }
+    }
+
+    /// The ratio as a multiple of its goal: what is at least 1.0 meets it.
+    pub(crate) fn reached(&self) -> f64 {
+        match self.target {
+            Goal::AtLeast(least) => self.ratio / least,
+            Goal::AtMost(most) => most / self.ratio,
+        }
+    }
+
+    /// What was measured, and what beside if the name says so.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>) {
+        match self.name.split_once(" | ") {
+            Some((what, beside)) => (what, Some(beside)),
+            None => (&self.name, None),
         }
     }
 

@@ -1,4 +1,5 @@
 mod commit;
+mod compile;
 mod inbox;
 mod instances;
 mod latency;
@@ -69,6 +70,11 @@ pub(crate) const ALL: &[Section] = &[
         name: "sqlite",
         about: "the same on SQLite",
         run: |bench| Box::pin(sqlite::run(bench)),
+    },
+    Section {
+        name: "compile",
+        about: "checking a crate that uses the attributes",
+        run: |bench| Box::pin(compile::run(bench)),
     },
 ];
 

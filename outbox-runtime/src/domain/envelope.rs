@@ -115,10 +115,17 @@ impl AggregateRef {
     /// Type and id as one text that databases can index: bounded, and without NUL.
     pub(crate) fn lane(&self) -> String {
         let mut key = KeyWriter::new();
-        key.literal(&self.aggregate_type.replace('\0', NO_NUL));
-        // The unit separator: a control character that no type's name holds.
-        key.literal("\u{1f}");
-        key.literal(&self.aggregate_id.replace('\0', NO_NUL));
+        for text in [
+            self.aggregate_type.as_str(),
+            // The unit separator: a control character that no type's name holds.
+            "\u{1f}",
+            self.aggregate_id.as_str(),
+        ] {
+            match text.contains('\0') {
+                true => key.literal(&text.replace('\0', NO_NUL)),
+                false => key.literal(text),
+            }
+        }
         key.finish().unwrap_or_default()
     }
 }
@@ -130,6 +137,15 @@ pub struct Message {
     pub metadata: Metadata,
     /// The event as JSON text, byte for byte as it was written.
     pub payload: String,
+}
+
+impl Message {
+    /// What its content takes up: payload and headers.
+    pub(crate) fn bytes(&self) -> usize {
+        let headers = self.metadata.headers.iter();
+        let headers = headers.map(|(name, value)| name.len() + value.len());
+        self.payload.len() + headers.sum::<usize>()
+    }
 }
 
 /// Shows the metadata and the payload's size, never the payload.

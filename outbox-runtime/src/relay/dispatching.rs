@@ -193,7 +193,11 @@ impl<DB: Backend> Engine<DB> {
 
     /// Tells the health which aggregates wait in place.
     fn report_broker(&mut self, failure: Option<String>) {
+        if failure.is_none() && !self.broker_reported {
+            return;
+        }
         let failing = self.lanes.failing().count();
+        self.broker_reported = failing > 0;
         if failing == 0 {
             self.health.recover(BROKER);
         } else if let Some(reason) = failure {

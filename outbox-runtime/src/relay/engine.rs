@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use uuid::Uuid;
 
@@ -15,13 +15,15 @@ use super::dispatching::Call;
 use super::lanes::Lanes;
 use super::options::RelayOptions;
 use super::parking::Parked;
+use super::positions::Settling;
 use super::publishing::{Done, Item, Key};
 use super::rate::Bucket;
+use super::reading::Round;
 use super::scan::Scans;
 use super::shards::Shards;
 use crate::broker::Publisher;
 use crate::health::HealthHandle;
-use crate::store::{Backend, Error, ShardSet, Wake};
+use crate::store::{Backend, Error, LogRead, ShardSet, Wake};
 use crate::telemetry::metrics::LeaseChange;
 use crate::unit_of_work::Outbox;
 
@@ -44,6 +46,13 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) lanes: Lanes<Key, Item>,
     pub(super) parked: Parked,
     pub(super) publishing: JoinSet<(Call, Done)>,
+    /// The reads of all cursors that are under way, if any are.
+    pub(super) round: Option<Round>,
+    /// The one statement of them that runs, and what came of it.
+    pub(super) asking: JoinSet<Result<LogRead, Error>>,
+    pub(super) arrived: Option<Result<Result<LogRead, Error>, JoinError>>,
+    /// Positions that are being written down.
+    pub(super) settling: Settling,
     /// What the calls in `publishing` hold.
     pub(super) in_flight_bytes: usize,
     pub(super) breaker: Breaker,
@@ -53,6 +62,8 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) lease_until: watch::Sender<Instant>,
     /// Since when the broker takes nothing, if messages failed since then that may yet succeed.
     pub(super) broker_failing_since: Option<Instant>,
+    /// Whether the health says of messages that the broker does not take them.
+    pub(super) broker_reported: bool,
     /// When the latest call began in which the broker took something.
     pub(super) last_taken: Option<Instant>,
     pub(super) leasing: Chore,
@@ -65,6 +76,8 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) poll_pause: Duration,
     /// How many rows a read asks for at most, going by how large messages were.
     pub(super) read_rows: usize,
+    /// Whether the last read found messages for which there was no room.
+    pub(super) are_large: bool,
     /// The bytes of a message that the last read found no room for.
     pub(super) no_room_for: usize,
     /// Whether a gap was closed that may have held back positions.
@@ -115,9 +128,14 @@ impl<DB: Backend> Engine<DB> {
             lanes: Lanes::default(),
             parked: Parked::default(),
             publishing: JoinSet::new(),
+            round: None,
+            asking: JoinSet::new(),
+            arrived: None,
+            settling: Settling::default(),
             in_flight_bytes: 0,
             lease_until: watch::Sender::new(now),
             broker_failing_since: None,
+            broker_reported: false,
             last_taken: None,
             leasing: Chore::new("the relay's leases can't be renewed", now),
             looking: Chore::new("the relay can't look for free shards", now),
@@ -126,6 +144,7 @@ impl<DB: Backend> Engine<DB> {
             parking: Chore::new("the relay can't park messages", now),
             scheduling: Chore::new("the relay can't move scheduled events", now),
             read_rows: usize::MAX,
+            are_large: false,
             no_room_for: 0,
             gap_closed: false,
             tidying: now,
@@ -182,14 +201,18 @@ impl<DB: Backend> Engine<DB> {
         if self.scheduling.is_due() {
             self.move_due().await;
         }
-        if self.reading.is_due() && self.has_room() {
-            self.read().await;
-        }
-        if self.parking.is_due() && !self.parked.is_idle() {
-            self.keep_parking().await;
+        self.go_on_reading().await;
+        if self.round.is_none() {
+            // Between two reads, as both take of the same room.
+            if self.parking.is_due() && !self.parked.is_idle() {
+                self.keep_parking().await;
+            }
+            if self.reading.is_due() && self.has_room() {
+                self.begin_reading().await;
+            }
         }
         self.dispatch();
-        if self.storing.is_due() && self.has_positions_to_store() {
+        if self.storing.is_due() && !self.settling.is_under_way() && self.has_positions_to_store() {
             self.store_positions().await;
         }
         if self.sampling.is_due() {
@@ -202,14 +225,17 @@ impl<DB: Backend> Engine<DB> {
         let mut next = self.leasing.due().min(self.looking.due());
         next = next.min(self.scheduling.due());
         next = next.min(self.sampling.due());
-        if self.has_room() {
+        let is_reading = self.round.is_some();
+        if !is_reading && self.has_room() {
             next = next.min(self.reading.due());
         }
-        if self.shards.have_news() || self.gap_closed || !self.shards.drained().is_empty() {
-            next = next.min(self.storing.due());
-        }
-        if !self.parked.is_idle() {
+        if !is_reading && !self.parked.is_idle() {
             next = next.min(self.parking.due());
+        }
+        let has_more =
+            self.shards.have_news() || self.gap_closed || !self.shards.drained().is_empty();
+        if has_more && !self.settling.is_under_way() {
+            next = next.min(self.storing.due());
         }
         if let Some(dispatch) = self.next_dispatch() {
             next = next.min(dispatch);
@@ -221,8 +247,11 @@ impl<DB: Backend> Engine<DB> {
                     self.take_in(done);
                 }
             }
-            Ok(()) = self.commits.changed() => self.read_soon(),
-            Ok(()) = self.notices.changed() => self.read_soon(),
+            Some(read) = self.asking.join_next() => self.arrived = Some(read),
+            moved = self.settling.next() => self.settled(moved),
+            // What is signalled during a read is looked at after it.
+            Ok(()) = self.commits.changed(), if !is_reading => self.read_soon(),
+            Ok(()) = self.notices.changed(), if !is_reading => self.read_soon(),
             Ok(()) = self.schedules.changed() => self.scheduling.hasten(),
             Ok(()) = self.letters.changed() => {
                 self.parked.look_again();
@@ -297,6 +326,7 @@ impl<DB: Backend> Engine<DB> {
             );
             self.publishing.shutdown().await;
         }
+        self.forget_reading();
         match timeout_at(deadline, self.settle_and_give_up()).await {
             Ok(Ok(())) => tracing::info!(instance = %self.instance, "the relay has stopped"),
             Ok(Err(error)) => {
@@ -309,17 +339,25 @@ impl<DB: Backend> Engine<DB> {
     }
 
     /// Gives a piece of work with the database a limit, so that none can hold up the leases.
-    pub(super) async fn in_time<T>(
+    pub(super) fn in_time<T>(
         &self,
         doing: &'static str,
         work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        let result = timeout(self.options.lease / 3, work).await;
-        result.unwrap_or_else(|_| {
-            Err(Error::Database {
-                doing,
-                source: sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
-            })
-        })
+    ) -> impl Future<Output = Result<T, Error>> {
+        in_time(self.options.lease / 3, doing, work)
     }
+}
+
+/// Gives a piece of work with the database a limit.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    doing: &'static str,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(Error::Database {
+            doing,
+            source: sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()),
+        })
+    })
 }

@@ -156,7 +156,7 @@ impl<DB: Backend> Engine<DB> {
             self.read().await;
         }
         self.store_parked().await?;
-        self.advance(true).await?;
+        self.advance().await?;
         let leases = self.shards.leases(self.shards.all());
         let mut writing = self.outbox.writing().await?;
         DB::release(writing.connection(), &self.queries, self.instance, &leases)

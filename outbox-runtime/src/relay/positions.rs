@@ -1,10 +1,13 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::engine::Engine;
+use super::engine::{Engine, in_time};
+use super::shards::News;
 use crate::fault::{self, Point};
-use crate::store::{Backend, Error};
+use crate::store::{Backend, Error, ShardLease, ShardSet};
 use crate::telemetry::metrics::LeaseChange;
 
 /// How long published messages may wait to be written down: what a crash repeats.
@@ -12,6 +15,45 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// How often positions follow the cursor where nothing was published, so that a restart does not
 /// read the same rows again.
 const TIDYING: Duration = Duration::from_secs(5);
+
+const STORING: &str = "storing the relay's positions";
+
+/// Positions that are being written down beside the engine's other work.
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    /// The one statement that runs.
+    task: JoinSet<Result<ShardSet, Error>>,
+    asked: Option<Asked>,
+}
+
+/// What is to be written down.
+#[derive(Debug)]
+struct Asked {
+    positions: Vec<ShardLease>,
+    news: News,
+    of_all: bool,
+    gap_closed: bool,
+}
+
+/// What became of it.
+pub(super) type Moved = Result<Result<ShardSet, Error>, JoinError>;
+
+impl Settling {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// What became of the statement that runs; never ends if there is none.
+    ///
+    /// # Cancel safety
+    /// A dropped call loses nothing.
+    pub(super) async fn next(&mut self) -> Moved {
+        match self.task.join_next().await {
+            Some(moved) => moved,
+            None => std::future::pending().await,
+        }
+    }
+}
 
 impl<DB: Backend> Engine<DB> {
     pub(super) fn has_positions_to_store(&self) -> bool {
@@ -21,31 +63,29 @@ impl<DB: Backend> Engine<DB> {
             || self.tidying <= Instant::now()
     }
 
-    /// Writes down how far the shards have come, and gives up those that are to be.
+    /// Begins to write down how far the shards have come, or gives up those that are to be.
     pub(super) async fn store_positions(&mut self) {
-        let of_all = self.tidying <= Instant::now();
-        match self.store_and_release(of_all).await {
-            Ok(()) => {
-                let now = Instant::now();
-                if of_all {
-                    self.tidying = now + TIDYING;
-                }
-                self.gap_closed = false;
-                self.storing.succeeded(now + PAUSE, &self.health);
-            }
-            Err(error) => self
-                .storing
-                .failed(&error, self.options.backoff, &self.health),
+        if self.shards.drained().is_empty() {
+            let of_all = self.tidying <= Instant::now();
+            return self.begin_advance(of_all);
+        }
+        let now = Instant::now();
+        match self.settle_and_release().await {
+            Ok(()) => self.storing.succeeded(now + PAUSE, &self.health),
+            Err(error) => self.storing_failed(&error),
         }
     }
 
-    async fn store_and_release(&mut self, of_all: bool) -> Result<(), Error> {
+    fn storing_failed(&mut self, error: &Error) {
+        self.storing
+            .failed(error, self.options.backoff, &self.health);
+    }
+
+    async fn settle_and_release(&mut self) -> Result<(), Error> {
         let drained = self.shards.drained();
-        if !drained.is_empty() {
-            // So that the next owner repeats nothing of it.
-            self.store_parked().await?;
-        }
-        self.advance(of_all || !drained.is_empty()).await?;
+        // So that the next owner repeats nothing of it.
+        self.store_parked().await?;
+        self.advance().await?;
         // Those that were lost in the meantime are out of the set.
         let leases = self.shards.leases(drained);
         if leases.is_empty() {
@@ -67,41 +107,111 @@ impl<DB: Backend> Engine<DB> {
         Ok(())
     }
 
-    /// Stores the positions that moved. A position that the database does not take shows that the
-    /// shard belongs to another relay.
-    pub(super) async fn advance(&mut self, of_all: bool) -> Result<(), Error> {
-        let passed = fault::at(Point::BeforeSettle).await;
-        passed.map_err(|fault| Error::database("storing positions of the relay")(fault.into()))?;
+    /// Stores the positions of all shards, after those that are being stored.
+    pub(super) async fn advance(&mut self) -> Result<(), Error> {
+        if self.settling.is_under_way() {
+            let moved = self.settling.next().await;
+            self.settled(moved);
+        }
+        self.begin_advance(true);
+        if self.settling.is_under_way() {
+            let moved = self.settling.next().await;
+            return self.take_in_moved(moved);
+        }
+        Ok(())
+    }
+
+    /// Begins to store the positions that moved.
+    fn begin_advance(&mut self, of_all: bool) {
         let positions = self
             .shards
             .positions(of_all, |shard| self.scans.settled(shard));
-        let journal = self.shards.journal();
-        if positions.is_empty() && journal.is_none() {
+        let news = self.shards.take_news();
+        if positions.is_empty() && news.journal.is_none() {
             // What was parked lies behind something that is not done.
-            self.shards.stored(&[]);
-            return Ok(());
+            return self.nothing_to_store(of_all);
         }
-        let store = async {
-            let mut writing = self.outbox.writing().await?;
-            let moved = DB::advance(
-                writing.connection(),
-                &self.queries,
-                self.instance,
-                &positions,
-                journal,
-            )
-            .await
-            .map_err(Error::database("storing the relay's positions"))?;
+        let asked = Asked {
+            positions: positions.clone(),
+            news,
+            of_all,
+            gap_closed: std::mem::take(&mut self.gap_closed),
+        };
+        let (outbox, queries) = (self.outbox.clone(), Arc::clone(&self.queries));
+        let instance = self.instance;
+        let store = async move {
+            let passed = fault::at(Point::BeforeSettle).await;
+            passed.map_err(|fault| Error::database(STORING)(fault.into()))?;
+            let mut writing = outbox.writing().await?;
+            let connection = writing.connection();
+            let moved = DB::advance(connection, &queries, instance, &positions, news.journal)
+                .await
+                .map_err(Error::database(STORING))?;
             writing.finish().await?;
             Ok(moved)
         };
-        let moved = self.in_time("storing the relay's positions", store).await?;
-        self.shards.stored(&positions);
-        let lost = positions
+        let limit = self.options.lease / 3;
+        self.settling.task.spawn(in_time(limit, STORING, store));
+        self.settling.asked = Some(asked);
+    }
+
+    fn nothing_to_store(&mut self, of_all: bool) {
+        let now = Instant::now();
+        if of_all {
+            self.tidying = now + TIDYING;
+        }
+        self.gap_closed = false;
+        self.storing.succeeded(now + PAUSE, &self.health);
+    }
+
+    /// Takes in what became of positions that were being stored.
+    pub(super) fn settled(&mut self, moved: Moved) {
+        let of_all = self
+            .settling
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.of_all);
+        match self.take_in_moved(moved) {
+            Ok(()) => {
+                let now = Instant::now();
+                if of_all {
+                    self.tidying = now + TIDYING;
+                }
+                self.storing.succeeded(now + PAUSE, &self.health);
+            }
+            Err(error) => self.storing_failed(&error),
+        }
+    }
+
+    /// A position that the database did not take shows that the shard belongs to another relay.
+    fn take_in_moved(&mut self, moved: Moved) -> Result<(), Error> {
+        let Some(asked) = self.settling.asked.take() else {
+            return Ok(());
+        };
+        let moved = moved.unwrap_or_else(|error| {
+            Err(Error::Database {
+                doing: STORING,
+                source: sqlx::Error::Io(std::io::Error::other(error)),
+            })
+        });
+        let moved = match moved {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.shards.take_back(asked.news);
+                self.gap_closed |= asked.gap_closed;
+                return Err(error);
+            }
+        };
+        self.shards.stored(&asked.positions);
+        let lost: ShardSet = asked
+            .positions
             .iter()
+            .filter(|lease| {
+                // One that was lost since is no longer ours to lose.
+                !moved.contains(lease.shard) && self.shards.epoch(lease.shard) == Some(lease.epoch)
+            })
             .map(|lease| lease.shard)
-            .filter(|&shard| !moved.contains(shard))
-            .collect::<crate::store::ShardSet>();
+            .collect();
         if !lost.is_empty() {
             self.lose_shards(lost);
         }

@@ -83,11 +83,7 @@ impl Item {
 impl Weighed for Item {
     /// What its content takes up: payload and headers. A row that is no message has neither.
     fn bytes(&self) -> usize {
-        self.content.as_ref().map_or(0, |message| {
-            let headers = message.metadata.headers.iter();
-            let headers = headers.map(|(name, value)| name.len() + value.len());
-            message.payload.len() + headers.sum::<usize>()
-        })
+        self.content.as_ref().map_or(0, Message::bytes)
     }
 }
 

@@ -1,8 +1,10 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use super::engine::Engine;
+use super::engine::{Engine, in_time};
 use super::publishing::{Item, Key};
 use super::scan::Question;
 use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
@@ -11,49 +13,121 @@ use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
 /// writer's commit wakes nobody.
 const GAP_PAUSE: Duration = Duration::from_millis(100);
 
+const READING: &str = "reading the outbox";
+
 /// How many rows a read asks for at least, however large messages are.
 const FEWEST_ROWS: usize = 8;
 
+/// Reads with every cursor, one after the other, of which one is under way.
+///
+/// Only its statement runs beside the engine's other work, so that the database looks for the next
+/// rows while the last ones are on their way. What it brought is taken in by the engine itself.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// What was asked last, and for which cursor.
+    asked: Option<(Question, usize)>,
+    /// How many cursors are still to be asked for: from the highest on, as reading can only unite
+    /// those that were done already.
+    left: usize,
+    /// How many changes of the cursors there were when it began.
+    changes: u64,
+    first_gap: Option<i64>,
+    limit: usize,
+    news: bool,
+    more: bool,
+}
+
 impl<DB: Backend> Engine<DB> {
-    /// Reads on with every cursor, and takes what is new into the lanes.
-    pub(super) async fn read(&mut self) {
+    /// Begins to read on with every cursor, and takes what is new into the lanes as it comes.
+    pub(super) async fn begin_reading(&mut self) {
         // What is signalled from now on may be missing from what is read.
         self.commits.mark_unchanged();
         self.notices.mark_unchanged();
         self.no_room_for = 0;
-        let first_gap = self.scans.first_gap();
-        let mut news = false;
-        let mut more = false;
-        // From the highest cursor on, as reading can only unite those that were done already.
-        for index in (0..self.scans.len()).rev() {
-            match self.read_scan(index).await {
-                Ok(read) => {
-                    news |= read.news;
-                    more |= read.more;
-                }
-                Err(error) => {
-                    self.reading
-                        .failed(&error, self.options.backoff, &self.health);
+        self.round = Some(Round {
+            asked: None,
+            left: self.scans.len(),
+            changes: self.scans.changes(),
+            first_gap: self.scans.first_gap(),
+            limit: 0,
+            news: false,
+            more: false,
+        });
+        self.go_on_reading().await;
+    }
+
+    /// Reads on with every cursor to the end.
+    pub(super) async fn read(&mut self) {
+        self.forget_reading();
+        self.begin_reading().await;
+        while self.round.is_some() {
+            let arrived = self.asking.join_next().await;
+            self.arrived = arrived.or(self.arrived.take());
+            self.go_on_reading().await;
+        }
+    }
+
+    /// Ends the statement that is under way, if there is one: nothing of it was taken in.
+    pub(super) fn forget_reading(&mut self) {
+        self.asking.abort_all();
+        self.asking.detach_all();
+        self.arrived = None;
+        self.round = None;
+    }
+
+    /// Takes in what was read and asks for what is next. It may be dropped anywhere.
+    pub(super) async fn go_on_reading(&mut self) {
+        while let Some(mut round) = self.round.take() {
+            if let Some(arrived) = self.arrived.take() {
+                if round.changes != self.scans.changes() {
+                    // The cursors are not those that were asked for.
+                    self.reading.hasten();
                     return;
+                }
+                match flatten(arrived) {
+                    Ok(read) => self.take_in_read(&mut round, read),
+                    Err(error) => return self.reading_failed(&error),
+                }
+                self.round = Some(round);
+            } else if !self.asking.is_empty() {
+                self.round = Some(round);
+                return;
+            } else if let Some(index) = round.left.checked_sub(1) {
+                round.left = index;
+                round.limit = self.room().min(self.read_size()).min(self.read_rows);
+                if let (Some(question), 1..) = (self.scans.question(index), round.limit) {
+                    self.ask(&question, round.limit);
+                    round.asked = Some((question, index));
+                }
+                self.round = Some(round);
+            } else {
+                self.round = Some(round);
+                let asked = self.ask_for_writers().await;
+                if let Some(round) = self.round.take() {
+                    self.end_round(&round, asked);
                 }
             }
         }
-        if let Err(error) = self.ask_for_writers().await {
-            self.reading
-                .failed(&error, self.options.backoff, &self.health);
-            return;
+    }
+
+    fn end_round(&mut self, round: &Round, asked: Result<(), Error>) {
+        if let Err(error) = asked {
+            return self.reading_failed(&error);
         }
-        self.gap_closed |= first_gap.is_some() && self.scans.first_gap() != first_gap;
-        let pause = self.pause(news, more);
+        self.gap_closed |= round.first_gap.is_some() && self.scans.first_gap() != round.first_gap;
+        let pause = self.pause(round.news, round.more);
         self.reading.succeeded(Instant::now() + pause, &self.health);
     }
 
-    async fn read_scan(&mut self, index: usize) -> Result<Read, Error> {
-        let limit = self.room().min(self.read_size()).min(self.read_rows);
-        let (Some(mut question), 1..) = (self.scans.question(index), limit) else {
-            return Ok(Read::default());
+    fn reading_failed(&mut self, error: &Error) {
+        self.reading
+            .failed(error, self.options.backoff, &self.health);
+    }
+
+    fn take_in_read(&mut self, round: &mut Round, read: LogRead) {
+        let Some((mut question, index)) = round.asked.take() else {
+            return;
         };
-        let mut read = self.ask(&question, limit).await?;
         let may_rest = |snapshot| question.resting.may_rest(snapshot);
         if !question.resting.is_empty()
             && !read.rows.is_empty()
@@ -61,58 +135,70 @@ impl<DB: Backend> Engine<DB> {
         {
             // A gap that was left out may have been filled, and what was read may come after that.
             self.scans.ask_for_all(index, &mut question);
-            read = self.ask(&question, limit).await?;
+            self.ask(&question, round.limit);
+            round.asked = Some((question, index));
+            return;
         }
-        let LogRead { rows, is_cut, .. } = read;
-        let any = !rows.is_empty();
-        self.learn_size(rows.len(), is_cut && rows.len() < limit);
-        self.no_room_for = self.no_room_for.max(read.no_room_for.unwrap_or_default());
-        if is_cut && !any {
+        let any = !read.rows.is_empty();
+        self.learn_size(&read, round.limit);
+        if read.is_cut && !any && read.passed.is_none() {
             // Nothing was covered, so there is nothing to learn of gaps either.
-            return Ok(Read {
-                news: false,
-                more: true,
-            });
+            round.more = true;
+            return;
         }
         let in_order = DB::COMMITS_IN_ID_ORDER;
-        let answer = self.scans.answer(index, &question, rows, is_cut, in_order);
+        let answer = self.scans.answer(index, &question, read, in_order);
         for row in answer.news {
             self.hold(row);
         }
-        Ok(Read {
-            news: any,
-            more: answer.more,
-        })
+        round.news |= any;
+        round.more |= answer.more;
     }
 
-    /// Where messages are large, reads ask for fewer rows, so that the database does not look at
-    /// many for which there is no room.
-    fn learn_size(&mut self, rows: usize, is_cut_by_bytes: bool) {
-        let next = match is_cut_by_bytes {
+    /// Where messages are large, reads ask for fewer rows, and the database looks at sizes first, so
+    /// that it does not send many for which there is no room.
+    fn learn_size(&mut self, read: &LogRead, limit: usize) {
+        let rows = read.rows.len();
+        self.no_room_for = self.no_room_for.max(read.no_room_for.unwrap_or_default());
+        let bytes: usize = read.rows.iter().map(|row| row.content.bytes()).sum();
+        let mean = bytes.checked_div(rows).unwrap_or_default();
+        let most = self.options.max_held_bytes / 4;
+        self.are_large = read.no_room_for.is_some() || mean.saturating_mul(self.read_size()) > most;
+        let is_cut_by_bytes = read.is_cut && read.passed.is_none() && rows < limit;
+        let next = match read.no_room_for.is_some() || is_cut_by_bytes {
             true => rows.max(FEWEST_ROWS / 2),
             false => self.read_rows,
         };
         self.read_rows = next.saturating_mul(2).min(self.read_size());
     }
 
-    async fn ask(&self, question: &Question, limit: usize) -> Result<LogRead, Error> {
-        let request = LogRequest {
-            after: question.after,
-            up_to: question.up_to,
-            gaps: &question.gaps,
-            limit,
-            bytes: self.room_bytes(),
-            first_is_free: self.lanes.held_bytes() == 0,
-            shards: question.shards,
-            with_snapshot: !question.resting.is_empty(),
-        };
-        let read = async {
-            let mut connection = self.outbox.connection().await?;
-            DB::read_log(&mut connection, &self.queries, &request)
+    /// Sends a question to the database.
+    fn ask(&mut self, question: &Question, limit: usize) {
+        let (outbox, queries) = (self.outbox.clone(), Arc::clone(&self.queries));
+        let bytes = self.room_bytes();
+        let first_is_free = self.lanes.held_bytes() == 0;
+        let (after, up_to, shards) = (question.after, question.up_to, question.shards);
+        let (gaps, with_snapshot) = (question.gaps.clone(), !question.resting.is_empty());
+        let measured = self.are_large;
+        let read = async move {
+            let request = LogRequest {
+                after,
+                up_to,
+                gaps: &gaps,
+                limit,
+                bytes,
+                first_is_free,
+                shards,
+                with_snapshot,
+                measured,
+            };
+            let mut connection = outbox.connection().await?;
+            DB::read_log(&mut connection, &queries, &request)
                 .await
-                .map_err(Error::database("reading the outbox"))
+                .map_err(Error::database(READING))
         };
-        self.in_time("reading the outbox", read).await
+        self.asking
+            .spawn(in_time(self.options.lease / 3, READING, read));
     }
 
     /// Learns which transactions may still fill the gaps: after the reads that found them.
@@ -186,9 +272,12 @@ impl<DB: Backend> Engine<DB> {
     }
 }
 
-/// What a read was like.
-#[derive(Debug, Clone, Copy, Default)]
-struct Read {
-    news: bool,
-    more: bool,
+/// A statement that did not run to its end, as the runtime shuts down or it panicked, is repeated.
+fn flatten(read: Result<Result<LogRead, Error>, JoinError>) -> Result<LogRead, Error> {
+    read.unwrap_or_else(|error| {
+        Err(Error::Database {
+            doing: READING,
+            source: sqlx::Error::Io(std::io::Error::other(error)),
+        })
+    })
 }

@@ -1,7 +1,7 @@
 use super::gaps::{Gaps, Resting};
 use super::ranges::Ranges;
 use crate::domain::Shard;
-use crate::store::{LogRow, ShardSet};
+use crate::store::{LogRead, LogRow, ShardSet};
 
 /// One cursor on the log, for the shards that have come as far as it.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Scan {
 #[derive(Debug, Default)]
 pub(super) struct Scans {
     scans: Vec<Scan>,
+    /// Counts the changes that make a question's answer useless.
+    changes: u64,
 }
 
 /// What to ask for in a scan's next read.
@@ -46,11 +48,18 @@ impl Scans {
         self.scans.len()
     }
 
+    /// Counts the changes of what is read for which shards: an answer to a question from before one
+    /// is of no use.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Begins to read for these shards after an id.
     pub(super) fn add(&mut self, shards: ShardSet, cursor: i64) {
         if shards.is_empty() {
             return;
         }
+        self.changes += 1;
         let place = self.scans.partition_point(|scan| scan.cursor < cursor);
         self.scans.insert(
             place,
@@ -65,6 +74,7 @@ impl Scans {
 
     /// Stops to read for these shards.
     pub(super) fn drop_shards(&mut self, gone: ShardSet) {
+        self.changes += 1;
         for scan in &mut self.scans {
             scan.shards = scan.shards.without(gone);
             scan.gaps.drop_shards(gone);
@@ -120,16 +130,15 @@ impl Scans {
         }
     }
 
-    /// Takes in what was read, in the order of ids and from one snapshot; `is_cut` if there may be
-    /// more behind the last row, of which there is one then.
+    /// Takes in what was read, in the order of ids and from one snapshot. If it is cut, there may be
+    /// more behind what it looked at.
     ///
     /// With `in_id_order` what is missing is missing for good.
     pub(super) fn answer(
         &mut self,
         index: usize,
         question: &Question,
-        rows: Vec<LogRow>,
-        is_cut: bool,
+        read: LogRead,
         in_id_order: bool,
     ) -> Answer {
         let Some(scan) = self.scans.get_mut(index) else {
@@ -138,21 +147,36 @@ impl Scans {
                 more: false,
             };
         };
-        let more = is_cut;
-        let covered = rows.last().filter(|_| more).map_or(i64::MAX, |row| row.id);
+        let LogRead {
+            rows,
+            is_cut: more,
+            passed,
+            ..
+        } = read;
+        let last = passed.as_ref().map(|passed| passed.last);
+        let last = last.or(rows.last().map(|row| row.id));
+        let covered = last.filter(|_| more).unwrap_or(i64::MAX);
         let mut stepped_over = Ranges::default();
         let mut news = Vec::with_capacity(rows.len());
         for row in rows {
             let is_news = if row.id <= question.after {
                 scan.gaps.found(row.id, row.shard)
             } else {
-                stepped_over.insert(scan.cursor + 1, row.id - 1);
-                scan.cursor = row.id;
+                if passed.is_none() {
+                    stepped_over.insert(scan.cursor + 1, row.id - 1);
+                    scan.cursor = row.id;
+                }
                 scan.shards.contains(row.shard)
             };
             if is_news {
                 news.push(row);
             }
+        }
+        if let Some(passed) = passed {
+            for (first, last) in passed.missing {
+                stepped_over.insert(first, last);
+            }
+            scan.cursor = scan.cursor.max(passed.last);
         }
         scan.gaps.settle(covered);
         if !more && question.up_to < i64::MAX {

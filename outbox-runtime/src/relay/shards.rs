@@ -29,6 +29,13 @@ struct Owned {
     draining: bool,
 }
 
+/// What happened since the positions were stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct News {
+    pub(super) journal: Option<JournalEntry>,
+    parked: bool,
+}
+
 impl Shards {
     pub(super) fn len(&self) -> usize {
         self.owned.len()
@@ -189,15 +196,30 @@ impl Shards {
             .collect()
     }
 
-    /// What to enter into the journal.
-    pub(super) fn journal(&self) -> Option<JournalEntry> {
-        self.journal
+    /// Takes what to enter into the journal, and what else the stored positions don't say.
+    pub(super) fn take_news(&mut self) -> News {
+        News {
+            journal: self.journal.take(),
+            parked: std::mem::take(&mut self.parked),
+        }
     }
 
-    /// The positions and the journal's entry are stored.
+    /// Takes back what could not be stored.
+    pub(super) fn take_back(&mut self, news: News) {
+        self.parked |= news.parked;
+        let Some(old) = news.journal else {
+            return;
+        };
+        let entry = self
+            .journal
+            .get_or_insert(JournalEntry { messages: 0, ..old });
+        entry.from = entry.from.min(old.from);
+        entry.to = entry.to.max(old.to);
+        entry.messages += old.messages;
+    }
+
+    /// The positions are stored.
     pub(super) fn stored(&mut self, positions: &[ShardLease]) {
-        self.journal = None;
-        self.parked = false;
         for lease in positions {
             if let Some(owned) = self.of(lease.shard, lease.epoch) {
                 owned.stored = owned.stored.max(lease.position);
@@ -257,11 +279,20 @@ mod tests {
         publish(&mut shards, 1, 7, 13);
         let positions = shards.positions(false, |_| Some(20));
         assert_eq!(positions, [lease(1, 7, 20)]);
+        let entry = |news: News| {
+            let entry = news.journal?;
+            Some((entry.from, entry.to, entry.messages))
+        };
+        let news = shards.take_news();
+        assert_eq!(entry(news), Some((11, 13, 3)));
+        assert!(!shards.have_news(), "it is being stored");
+        assert!(shards.read(1, 14));
+        publish(&mut shards, 1, 7, 14);
+        shards.take_back(news);
         assert_eq!(
-            shards
-                .journal()
-                .map(|entry| (entry.from, entry.to, entry.messages)),
-            Some((11, 13, 3))
+            entry(shards.take_news()),
+            Some((11, 14, 4)),
+            "it was not stored"
         );
         shards.stored(&positions);
         assert!(!shards.have_news());
@@ -283,7 +314,10 @@ mod tests {
         assert!(shards.have_news());
         let positions = shards.positions(false, |_| Some(9));
         assert_eq!(positions, [lease(1, 7, 5)]);
-        assert!(shards.journal().is_none(), "nothing was published");
+        assert!(
+            shards.take_news().journal.is_none(),
+            "nothing was published"
+        );
         shards.stored(&positions);
         assert!(!shards.have_news());
     }

@@ -53,8 +53,9 @@ pub use parking::{
 };
 pub use partitions::{Member, Membership, PartitionStore};
 pub use persist::{Change, CustomPersistence, Persist, RowLock, Stores};
+pub(crate) use relay::Arriving;
 pub use relay::{
-    JournalEntry, LogRead, LogRequest, LogRow, RelayStore, Renewal, ShardLease, ShardSet,
+    JournalEntry, LogRead, LogRequest, LogRow, Passed, RelayStore, Renewal, ShardLease, ShardSet,
 };
 pub use render::{Names, NamesError};
 pub use retention::{Finished, RetentionStore, Sweep, Swept};

@@ -17,6 +17,9 @@ impl ShardSet {
     /// No shard.
     pub const EMPTY: Self = Self(0);
 
+    /// Every shard.
+    pub const ALL: Self = Self(u64::MAX >> (64 - SHARDS));
+
     /// Adds a shard. One outside 0..64 is left out: the tables refuse it.
     pub fn insert(&mut self, shard: Shard) {
         self.0 |= bit(shard);
@@ -96,6 +99,9 @@ pub struct LogRequest<'a> {
     pub shards: ShardSet,
     /// Whether the read has to say which transactions it did not see.
     pub with_snapshot: bool,
+    /// Whether the database is to look at the sizes before it sends anything, which takes it longer.
+    /// Else a read throws away what there is no room for.
+    pub measured: bool,
 }
 
 /// What a read of the log found.
@@ -109,6 +115,26 @@ pub struct LogRead {
     pub no_room_for: Option<usize>,
     /// Which transactions the read did not see: if it was asked for and there are rows.
     pub snapshot: Option<Snapshot>,
+    /// Which ids the read has passed, where the rows don't say it.
+    pub passed: Option<Passed>,
+}
+
+/// What a read says of ids whose rows it did not bring, as they belong to other shards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The highest id; all up to it were looked at.
+    pub last: i64,
+    /// Ids between that have no row, both ends included, in their order.
+    pub missing: Vec<(i64, i64)>,
+}
+
+impl Passed {
+    /// The same for a read that ends earlier.
+    pub(crate) fn up_to(mut self, last: i64) -> Self {
+        self.last = last;
+        self.missing.retain(|&(first, _)| first < last);
+        self
+    }
 }
 
 /// Where what a query found ends for the read.
@@ -139,6 +165,62 @@ impl LogRequest<'_> {
             rows,
             is_cut: is_over || rows >= self.limit,
             no_room_for: None,
+        }
+    }
+}
+
+/// The rows of a read that is not [`measured`](LogRequest::measured), as they come.
+pub(crate) struct Arriving<'r> {
+    request: &'r LogRequest<'r>,
+    bytes: usize,
+    rows: Vec<LogRow>,
+    no_room_for: Option<usize>,
+}
+
+impl<'r> Arriving<'r> {
+    pub(crate) fn new(request: &'r LogRequest<'r>) -> Self {
+        Self {
+            request,
+            bytes: 0,
+            rows: Vec::new(),
+            no_room_for: None,
+        }
+    }
+
+    /// Takes in the next row, unless one before it found no room. So a read ends where its bytes do,
+    /// whatever comes behind.
+    pub(crate) fn take(&mut self, row: LogRow) {
+        if self.no_room_for.is_some() {
+            return;
+        }
+        let bytes = row.content.bytes();
+        let is_free = self.request.first_is_free && self.bytes == 0;
+        if self.bytes.saturating_add(bytes) > self.request.bytes && !is_free {
+            self.no_room_for = Some(bytes);
+            return;
+        }
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.rows.push(row);
+    }
+
+    /// Whether what comes now is not taken in.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.no_room_for.is_some()
+    }
+
+    /// The read, if so many rows were looked at, and what it says of those that did not come.
+    pub(crate) fn read(self, looked_at: usize, passed: Option<Passed>) -> LogRead {
+        let is_full = self.is_full();
+        let last = self.rows.last().map(|row| row.id);
+        LogRead {
+            is_cut: is_full || looked_at >= self.request.limit,
+            no_room_for: self.no_room_for,
+            snapshot: None,
+            passed: match (passed, is_full) {
+                (Some(passed), true) => last.map(|last| passed.up_to(last)),
+                (passed, _) => passed,
+            },
+            rows: self.rows,
         }
     }
 }
@@ -304,6 +386,7 @@ mod tests {
             first_is_free,
             shards: ShardSet::EMPTY,
             with_snapshot: false,
+            measured: true,
         };
         let cut = |free, rows, last| {
             let cut = request(free).cut(rows, last);

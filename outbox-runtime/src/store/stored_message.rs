@@ -17,6 +17,16 @@ pub enum LogContent {
     Unreadable(Box<Unreadable>),
 }
 
+impl LogContent {
+    /// What a message takes up: payload and headers.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Message(message) => message.bytes(),
+            Self::NotRead | Self::Unreadable(_) => 0,
+        }
+    }
+}
+
 /// A row that is no message, and what could be read of it all the same.
 #[derive(Debug)]
 pub struct Unreadable {

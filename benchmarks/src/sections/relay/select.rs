@@ -23,10 +23,11 @@ pub(super) struct PlainSelect {
     rows: i64,
 }
 
+/// A message as a program reads it.
 #[derive(FromRow)]
 #[allow(dead_code, reason = "only read")]
-struct Row {
-    id: i64,
+pub(super) struct Row {
+    pub(super) id: i64,
     message_id: Uuid,
     event_type: String,
     schema_version: i32,

@@ -4,6 +4,7 @@ use sqlx::Executor as _;
 use sqlx::postgres::PgPool;
 use tokio::time::Instant;
 
+use super::select::Row;
 use crate::contest::Contestant;
 use crate::postgres::{Database, script};
 
@@ -31,14 +32,19 @@ impl SkipLocked {
             &pool,
             "DROP TABLE IF EXISTS queue;
              CREATE TABLE queue (
-                id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                id             bigint      PRIMARY KEY,
                 message_id     uuid        NOT NULL,
                 event_type     text        NOT NULL,
+                schema_version integer     NOT NULL,
+                aggregate_type text        NOT NULL,
                 aggregate_id   text        NOT NULL,
+                sequence       bigint      NOT NULL,
                 correlation_id text        NOT NULL,
-                occurred_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-                status         smallint    NOT NULL DEFAULT 0,
-                payload        json        NOT NULL
+                causation_id   text,
+                producer       text        NOT NULL,
+                occurred_at    timestamptz NOT NULL,
+                payload        json        NOT NULL,
+                status         smallint    NOT NULL DEFAULT 0
              );
              CREATE INDEX queue_pending ON queue (id) WHERE status = 0",
         )
@@ -47,10 +53,11 @@ impl SkipLocked {
     }
 
     async fn fill(&self) -> Result<()> {
-        script(&self.pool, "TRUNCATE queue RESTART IDENTITY").await?;
+        script(&self.pool, "TRUNCATE queue").await?;
         sqlx::query(
-            "INSERT INTO queue (message_id, event_type, aggregate_id, correlation_id, payload)
-             SELECT message_id, event_type, aggregate_id, correlation_id, payload
+            "INSERT INTO queue
+             SELECT id, message_id, event_type, schema_version, aggregate_type, aggregate_id,
+                 sequence, correlation_id, causation_id, producer, occurred_at, payload
              FROM outbox_message ORDER BY id LIMIT $1",
         )
         .bind(self.rows)
@@ -62,14 +69,16 @@ impl SkipLocked {
 
     async fn batch(&self) -> Result<usize> {
         let mut transaction = self.pool.begin().await?;
-        let rows: Vec<(i64, uuid::Uuid, String, String, String, String)> = sqlx::query_as(
-            "SELECT id, message_id, event_type, aggregate_id, correlation_id, payload::text
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT id, message_id, event_type, schema_version, aggregate_type, aggregate_id,
+                 sequence, correlation_id, causation_id, producer, occurred_at,
+                 payload::text AS payload
              FROM queue WHERE status = 0 ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED",
         )
         .bind(BATCH)
         .fetch_all(&mut *transaction)
         .await?;
-        let ids: Vec<i64> = rows.iter().map(|row| row.0).collect();
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         let mark = match self.marks {
             Marks::Status => "UPDATE queue SET status = 1 WHERE id = ANY($1)",
             Marks::Deletion => "DELETE FROM queue WHERE id = ANY($1)",

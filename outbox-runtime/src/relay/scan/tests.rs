@@ -64,8 +64,18 @@ impl Log {
             .take(limit)
             .map(|(&id, &shard)| row(id, shard))
             .collect();
-        let is_cut = rows.len() >= limit;
-        scans.answer(index, &question, rows, is_cut, false)
+        let mut read = LogRead {
+            is_cut: rows.len() >= limit,
+            no_room_for: None,
+            snapshot: None,
+            passed: None,
+            rows,
+        };
+        self.reads += 1;
+        if question.gaps.is_empty() && question.resting.is_empty() && self.reads % 2 == 0 {
+            read = without_others(read, &question);
+        }
+        scans.answer(index, &question, read, false)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -83,6 +93,24 @@ impl Log {
             gaps.observe(&writers);
         }
     }
+}
+
+/// The same read as a database answers it that leaves out the rows of other shards.
+fn without_others(mut read: LogRead, question: &Question) -> LogRead {
+    let mut before = question.after;
+    let mut missing = Vec::new();
+    for row in &read.rows {
+        if row.id > before + 1 {
+            missing.push((before + 1, row.id - 1));
+        }
+        before = row.id;
+    }
+    read.passed = read.rows.last().map(|row| Passed {
+        last: row.id,
+        missing,
+    });
+    read.rows.retain(|row| question.shards.contains(row.shard));
+    read
 }
 
 fn ids(answer: &Answer) -> Vec<i64> {

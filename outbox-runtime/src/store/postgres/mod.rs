@@ -4,6 +4,7 @@ mod admin;
 mod backend;
 mod backlog;
 mod dead_letters;
+mod events;
 mod inbox;
 mod inbox_parking;
 mod migrations;

@@ -1,14 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use sqlx::postgres::{PgConnection, PgListener, PgPoolOptions, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, Pool, Row};
 use uuid::Uuid;
 
 use crate::store::stored_message::{ReadMessage, StoredMessage};
 use crate::store::{
-    JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
-    ShardSet, Snapshot, Wake, Writers,
+    Arriving, JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, Passed, RelayStore,
+    Renewal, ShardLease, ShardSet, Snapshot, Wake, Writers,
 };
 
 /// The relay's SQL of one outbox on PostgreSQL.
@@ -17,6 +18,8 @@ pub struct RelayQueries {
     /// The log's table, as `regclass` takes it.
     log: String,
     read: Arc<str>,
+    read_on: Arc<str>,
+    read_shards: Arc<str>,
     writers: Arc<str>,
     heartbeat: Arc<str>,
     renew: Arc<str>,
@@ -47,6 +50,8 @@ impl RelayStore for Postgres {
         RelayQueries {
             log: names.qualified(LOG),
             read: render(include_str!("sql/relay_read.sql")),
+            read_on: render(include_str!("sql/relay_read_on.sql")),
+            read_shards: render(include_str!("sql/relay_read_shards.sql")),
             writers: render(include_str!("sql/relay_writers.sql")),
             heartbeat: render(include_str!("sql/relay_heartbeat.sql")),
             renew: render(include_str!("sql/relay_renew.sql")),
@@ -63,6 +68,12 @@ impl RelayStore for Postgres {
         queries: &RelayQueries,
         request: &LogRequest<'_>,
     ) -> Result<LogRead, sqlx::Error> {
+        if request.gaps.is_empty() && !request.measured && !request.with_snapshot {
+            return match request.shards == ShardSet::ALL {
+                true => read_on(connection, queries, request).await,
+                false => read_shards(connection, queries, request).await,
+            };
+        }
         let (first, last): (Vec<i64>, Vec<i64>) = request.gaps.iter().copied().unzip();
         let rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read)))
             .bind(request.after)
@@ -91,6 +102,7 @@ impl RelayStore for Postgres {
             is_cut: cut.is_cut,
             no_room_for: cut.no_room_for,
             snapshot: snapshot.as_deref().and_then(Snapshot::parse),
+            passed: None,
         })
     }
 
@@ -257,6 +269,80 @@ async fn listen_on(own: &Pool<Postgres>, names: &Names, wake: &Wake) -> sqlx::Er
             Err(error) => return error,
         }
     }
+}
+
+/// Reads all rows above the cursor.
+async fn read_on(
+    connection: &mut PgConnection,
+    queries: &RelayQueries,
+    request: &LogRequest<'_>,
+) -> Result<LogRead, sqlx::Error> {
+    let mut rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read_on)))
+        .bind(request.after)
+        .bind(request.up_to)
+        .bind(as_i64(request.limit))
+        .fetch(connection);
+    let mut arriving = Arriving::new(request);
+    let mut looked_at = 0;
+    while let Some(row) = rows.try_next().await? {
+        looked_at += 1;
+        if !arriving.is_full() {
+            arriving.take(read_wanted_row(&row)?);
+        }
+    }
+    Ok(arriving.read(looked_at, None))
+}
+
+/// Reads rows of some shards above the cursor, and learns which ids others have.
+async fn read_shards(
+    connection: &mut PgConnection,
+    queries: &RelayQueries,
+    request: &LogRequest<'_>,
+) -> Result<LogRead, sqlx::Error> {
+    let mut rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read_shards)))
+        .bind(request.after)
+        .bind(request.up_to)
+        .bind(as_i64(request.limit))
+        .bind(request.shards.bits())
+        .fetch(connection);
+    let mut arriving = Arriving::new(request);
+    let mut looked_at = 0;
+    let mut passed = None;
+    while let Some(row) = rows.try_next().await? {
+        if let Some(all) = row.try_get::<Option<i64>, _>(16)? {
+            looked_at = usize::try_from(all).unwrap_or_default();
+            passed = read_passed(&row)?;
+        } else if !arriving.is_full() {
+            arriving.take(read_wanted_row(&row)?);
+        }
+    }
+    Ok(arriving.read(looked_at, passed))
+}
+
+/// What was passed; nothing where there was no row at all.
+fn read_passed(row: &PgRow) -> Result<Option<Passed>, sqlx::Error> {
+    let Some(last) = row.try_get(0)? else {
+        return Ok(None);
+    };
+    let ends: Vec<i64> = row.try_get::<Option<_>, _>(17)?.unwrap_or_default();
+    let range = |ends: &[i64]| match ends {
+        [first, last] => Some((*first, *last)),
+        _ => None,
+    };
+    Ok(Some(Passed {
+        last,
+        missing: ends.chunks(2).filter_map(range).collect(),
+    }))
+}
+
+fn read_wanted_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
+    let shard: Option<i16> = row.try_get(1)?;
+    let read = read_message(row, 2);
+    Ok(LogRow {
+        id: row.try_get(0)?,
+        shard: shard.or(read.shard).unwrap_or_default(),
+        content: read.content,
+    })
 }
 
 fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {

@@ -11,11 +11,5 @@ SELECT
         FROM outbox_scheduled AS scheduled
         WHERE scheduled.event_type COLLATE "C" = e.event_type AND scheduled.business_key = e.business_key
     ) THEN CAST('outbox-duplicate:' || e.place::text AS bigint)::text ELSE e.business_key END,
-    e.payload::json, $10, $11, $12, $13, $14, $15::json
-FROM unnest(
-    $1::smallint[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::bigint[],
-    $8::text[], $9::text[]
-) WITH ORDINALITY AS e (
-    shard, message_id, event_type, schema_version, aggregate_type, aggregate_id, sequence,
-    business_key, payload, place
-)
+    e.payload::json,
+    e.correlation_id, e.causation_id, e.producer, e.traceparent, e.tracestate, e.headers::json

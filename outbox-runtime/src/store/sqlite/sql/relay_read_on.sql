@@ -1,0 +1,23 @@
+-- ?1 after, ?2 up to, ?3 limit. For a relay that owns all shards: nothing but the rows, as quickly as
+-- they can be had.
+SELECT
+    message.id,
+    message.shard,
+    message.message_id,
+    message.event_type,
+    message.schema_version,
+    message.aggregate_type,
+    message.aggregate_id,
+    message.sequence,
+    message.correlation_id,
+    message.causation_id,
+    message.producer,
+    message.occurred_at,
+    message.traceparent,
+    message.tracestate,
+    message.headers,
+    message.payload
+FROM outbox_message AS message
+WHERE message.id > ?1 AND message.id <= ?2
+ORDER BY message.id
+LIMIT ?3

@@ -174,6 +174,7 @@ pub(crate) struct Arriving<'r> {
     request: &'r LogRequest<'r>,
     bytes: usize,
     rows: Vec<LogRow>,
+    is_full: bool,
     no_room_for: Option<usize>,
 }
 
@@ -183,29 +184,32 @@ impl<'r> Arriving<'r> {
             request,
             bytes: 0,
             rows: Vec::new(),
+            is_full: false,
             no_room_for: None,
         }
     }
 
-    /// Takes in the next row, unless one before it found no room. So a read ends where its bytes do,
-    /// whatever comes behind.
+    /// Takes in the next row, unless there was no room any more before it. So a read ends where its
+    /// bytes do, whatever comes behind.
     pub(crate) fn take(&mut self, row: LogRow) {
-        if self.no_room_for.is_some() {
+        if self.is_full {
             return;
         }
         let bytes = row.content.bytes();
         let is_free = self.request.first_is_free && self.bytes == 0;
         if self.bytes.saturating_add(bytes) > self.request.bytes && !is_free {
+            self.is_full = true;
             self.no_room_for = Some(bytes);
             return;
         }
         self.bytes = self.bytes.saturating_add(bytes);
+        self.is_full = self.bytes > self.request.bytes;
         self.rows.push(row);
     }
 
     /// Whether what comes now is not taken in.
     pub(crate) const fn is_full(&self) -> bool {
-        self.no_room_for.is_some()
+        self.is_full
     }
 
     /// The read, if so many rows were looked at, and what it says of those that did not come.

@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::store::{LogContent, Snapshot, Writers};
+use crate::store::{LogContent, LogRead, Passed, Snapshot, Writers};
 
 fn row(id: i64, shard: Shard) -> LogRow {
     LogRow {
@@ -26,6 +26,7 @@ struct Log {
     next: u32,
     last: i64,
     rests: usize,
+    reads: usize,
 }
 
 impl Log {

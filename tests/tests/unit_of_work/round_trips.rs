@@ -75,6 +75,7 @@ async fn each_shape_costs_what_it_should() {
         "loading one aggregate and saving it with an event"
     );
 
+    bank.change(&["a"], 20).await;
     bank.trips.take();
     bank.change(&["a"], 20).await;
     assert_eq!(bank.trips.take(), 2, "twenty events are still one insert");

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgHasArrayType, Postgres};
 use sqlx::{Arguments, Encode, Type};
-use uuid::Uuid;
 
 use super::Queries;
 use crate::store::{Due, EventRow, ScheduledRow, SharedColumns};
@@ -72,12 +71,12 @@ pub(super) fn insert_scheduled(
         Due::At(time) => Some(time),
         Due::After(_) => None,
     });
-    columns.add("due_at", "timestamptz", at)?;
+    columns.add("due_at", "timestamptz", rows.len() == 1, at)?;
     let after = rows.iter().map(|row| match row.due {
         Due::At(_) => None,
         Due::After(wait) => Some(wait.as_secs_f64()),
     });
-    columns.add("due_after", "double precision", after)?;
+    columns.add("due_after", "double precision", rows.len() == 1, after)?;
     Ok(columns.insert(&queries.insert_scheduled))
 }
 
@@ -110,24 +109,40 @@ impl<'a> Columns<'a> {
         shared: &SharedColumns,
     ) -> Result<(), BoxDynError> {
         let all = || events.iter().copied();
+        let is_one = events.len() == 1;
+        // Few shapes, since each is a statement that every connection prepares.
+        let of_one_kind = is_one || all_equal(all().map(|e| (e.event_type, e.schema_version)));
+        let aggregate = |e: &EventRow| e.aggregate.as_ref().map(|a| (a.0, a.1.clone()));
+        let of_one_aggregate = is_one || all_equal(all().map(aggregate));
+        let without_keys = is_one || all().all(|e| e.business_key.is_none());
         let ids = all().map(|e| e.message_id.as_uuid());
-        match self.needs_rows {
-            true => self.add_array("message_id", "uuid", ids.collect::<Vec<Uuid>>())?,
-            false => self.add("message_id", "uuid", ids)?,
-        }
-        self.add("shard", "smallint", all().map(|e| e.shard))?;
-        self.add("event_type", "text", all().map(|e| e.event_type))?;
+        self.add("message_id", "uuid", is_one && !self.needs_rows, ids)?;
+        self.add(
+            "shard",
+            "smallint",
+            of_one_aggregate,
+            all().map(|e| e.shard),
+        )?;
+        self.add(
+            "event_type",
+            "text",
+            of_one_kind,
+            all().map(|e| e.event_type),
+        )?;
         // A version is written by hand and small; beyond i32 PostgreSQL's check would refuse it too.
         let version = |e: &EventRow| i32::try_from(e.schema_version).unwrap_or(i32::MAX);
-        self.add("schema_version", "integer", all().map(version))?;
+        self.add("schema_version", "integer", of_one_kind, all().map(version))?;
         let aggregate = || all().map(|e| e.aggregate.as_ref());
-        self.add("aggregate_type", "text", aggregate().map(|a| Some(a?.0)))?;
-        let id = aggregate().map(|a| Some(a?.1.as_str()));
-        self.add("aggregate_id", "text", id)?;
-        self.add("sequence", "bigint", aggregate().map(|a| Some(a?.2)))?;
-        let key = all().map(|e| e.business_key.as_deref());
-        self.add("business_key", "text", key)?;
-        self.add("payload", "text", all().map(|e| e.payload.as_str()))?;
+        let kinds = aggregate().map(|a| Some(a?.0));
+        self.add("aggregate_type", "text", of_one_aggregate, kinds)?;
+        let ids = aggregate().map(|a| Some(a?.1.as_str()));
+        self.add("aggregate_id", "text", of_one_aggregate, ids)?;
+        let sequences = aggregate().map(|a| Some(a?.2));
+        self.add("sequence", "bigint", is_one, sequences)?;
+        let keys = all().map(|e| e.business_key.as_deref());
+        self.add("business_key", "text", without_keys, keys)?;
+        let payloads = all().map(|e| e.payload.as_str());
+        self.add("payload", "text", is_one, payloads)?;
         self.add_shared("correlation_id", "text", shared.correlation_id.as_str())?;
         self.add_shared("causation_id", "text", shared.causation_id.as_deref())?;
         self.add_shared("producer", "text", shared.producer.as_str())?;
@@ -141,23 +156,18 @@ impl<'a> Columns<'a> {
         &mut self,
         column: &'static str,
         sql_type: &str,
-        values: impl Iterator<Item = T>,
+        is_shared: bool,
+        mut values: impl Iterator<Item = T>,
     ) -> Result<(), BoxDynError>
     where
-        T: PartialEq + PgHasArrayType + Encode<'q, Postgres> + Type<Postgres> + 'q,
+        T: PgHasArrayType + Encode<'q, Postgres> + Type<Postgres> + 'q,
         Vec<T>: Encode<'q, Postgres> + Type<Postgres>,
     {
-        let mut values: Vec<T> = values.collect();
-        let is_shared = values
-            .windows(2)
-            .all(|pair| matches!(pair, [a, b] if a == b));
-        match values.pop() {
-            Some(value) if is_shared => self.add_shared(column, sql_type, value),
-            Some(last) => {
-                values.push(last);
-                self.add_array(column, sql_type, values)
-            }
-            None => Ok(()),
+        match is_shared {
+            true => values
+                .next()
+                .map_or(Ok(()), |value| self.add_shared(column, sql_type, value)),
+            false => self.add_array(column, sql_type, values.collect()),
         }
     }
 
@@ -212,6 +222,13 @@ impl<'a> Columns<'a> {
             sql,
             rows: Some(rows),
         }
+    }
+}
+
+fn all_equal<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
+    match values.next() {
+        Some(first) => values.all(|value| value == first),
+        None => true,
     }
 }
 

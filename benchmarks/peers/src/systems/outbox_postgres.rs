@@ -35,7 +35,7 @@ impl System for OutboxPostgres {
             // Workers are managers, each of which claims, hands over and marks a batch in turn.
             tuning: Tuning {
                 workers: 2,
-                batch: 1_000,
+                batch: 5_000,
             },
             filled: "SELECT count(*) FROM outbox_events WHERE status = 'Pending'",
             // The condition of its own partial index.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::info;
@@ -19,7 +19,9 @@ use super::intake::{Intake, Source};
 use super::options::ConsumerOptions;
 use super::parking::Parking;
 use super::partitions::{Held, Leases};
+use super::spare::Spare;
 use super::transact::Transactor;
+use super::turns::Turns;
 use crate::broker::{Sharing, Subscriber, Subscription};
 use crate::handler::States;
 use crate::health::{HealthHandle, Milestone};
@@ -177,7 +179,10 @@ impl<DB: Backend> Consumer<DB> {
             return Ok(());
         }
         let subscription = Subscription::new(self.outbox.service(), handlers.event_types());
-        let crew = Crew::new(self.dispatcher(handlers, stop.clone()));
+        let connections = self.outbox.pool().options().get_max_connections();
+        let concurrency = self.options.concurrency_with(connections);
+        let dispatcher = self.dispatcher(handlers, concurrency, stop.clone());
+        let crew = Crew::new(dispatcher, concurrency);
         crew.retry_parked();
         let intake = Intake {
             subscriber: &*self.subscriber,
@@ -246,17 +251,24 @@ impl<DB: Backend> Consumer<DB> {
         finished
     }
 
-    fn dispatcher(&self, handlers: Handlers<DB>, stop: CancellationToken) -> Dispatcher<DB> {
-        let connections = self.outbox.pool().options().get_max_connections();
-        let concurrency = self.options.concurrency_with(connections);
+    fn dispatcher(
+        &self,
+        handlers: Handlers<DB>,
+        concurrency: usize,
+        stop: CancellationToken,
+    ) -> Dispatcher<DB> {
         let queries = Arc::new(DB::inbox_queries(self.outbox.names()));
+        let turns = Arc::new(Turns::new(concurrency));
+        let spare = Arc::new(Spare::new(self.outbox.clone(), Arc::clone(&turns)));
         let transactor = Transactor::new(
             self.outbox.clone(),
             Arc::clone(&self.states),
             Arc::clone(&queries),
+            Arc::clone(&spare),
         );
         let parking = Parking {
             outbox: self.outbox.clone(),
+            spare,
             queries,
             options: self.options.clone(),
             counters: self.counters.clone(),
@@ -266,7 +278,7 @@ impl<DB: Backend> Consumer<DB> {
             handlers,
             transactor,
             parking,
-            running: Semaphore::new(concurrency),
+            turns,
             options: self.options.clone(),
             counters: self.counters.clone(),
             health: self.health.clone(),

@@ -19,6 +19,10 @@ pub struct ConsumerCounts {
     pub parked: u64,
     /// Messages that are not tried again until an operator says so.
     pub dead: u64,
+    /// Batches of several messages that were committed.
+    pub batches: u64,
+    /// Batches that failed, and whose messages were then handled one by one.
+    pub batches_rolled_back: u64,
     /// Messages that no handler wants.
     pub unhandled: u64,
     /// Messages of a version that no handler of a consumer reads.
@@ -39,6 +43,8 @@ struct Atomics {
     failed_attempts: AtomicU64,
     parked: AtomicU64,
     dead: AtomicU64,
+    batches: AtomicU64,
+    batches_rolled_back: AtomicU64,
     unhandled: AtomicU64,
     unreadable: AtomicU64,
 }
@@ -58,6 +64,8 @@ impl Counters {
             failed_attempts: self.atomics.failed_attempts.load(Ordering::Relaxed),
             parked: self.atomics.parked.load(Ordering::Relaxed),
             dead: self.atomics.dead.load(Ordering::Relaxed),
+            batches: self.atomics.batches.load(Ordering::Relaxed),
+            batches_rolled_back: self.atomics.batches_rolled_back.load(Ordering::Relaxed),
             unhandled: self.atomics.unhandled.load(Ordering::Relaxed),
             unreadable: self.atomics.unreadable.load(Ordering::Relaxed),
         }
@@ -84,6 +92,17 @@ impl Counters {
     pub(super) fn dead(&self, consumer: &str) {
         self.atomics.dead.fetch_add(1, Ordering::Relaxed);
         self.metrics.dead_in_inbox(consumer);
+    }
+
+    pub(super) fn batch(&self, messages: usize) {
+        self.atomics.batches.fetch_add(1, Ordering::Relaxed);
+        self.metrics.inbox_batch("committed", messages);
+    }
+
+    pub(super) fn batch_rolled_back(&self, messages: usize) {
+        let count = &self.atomics.batches_rolled_back;
+        count.fetch_add(1, Ordering::Relaxed);
+        self.metrics.inbox_batch("rolled_back", messages);
     }
 
     pub(super) fn unhandled(&self) {

@@ -1,12 +1,11 @@
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, debug, warn};
+use tracing::{Instrument, Span, debug, warn};
 
 use super::conflicts::Conflicts;
 use super::counters::Counters;
@@ -15,6 +14,7 @@ use super::handlers::{Handler, Handlers};
 use super::options::{ConsumerOptions, OnUnhandled, OnUnreadable};
 use super::parking::Parking;
 use super::transact::{Effect, Transactor};
+use super::turns::{Turn, Turns};
 use crate::domain::{Message, Metadata};
 use crate::error_text;
 use crate::health::HealthHandle;
@@ -32,8 +32,7 @@ pub(super) struct Dispatcher<DB: Backend> {
     pub(super) options: ConsumerOptions,
     pub(super) counters: Counters,
     pub(super) health: HealthHandle,
-    /// One permit for each message that may be handled at a time.
-    pub(super) running: Semaphore,
+    pub(super) turns: Arc<Turns>,
     pub(super) stop: CancellationToken,
     pub(super) unhandled_seen: Mutex<HashSet<String>>,
 }
@@ -45,6 +44,15 @@ pub(super) enum Outcome {
     Done,
     /// The consumer stops before that.
     Stopped,
+}
+
+/// What an attempt before has left to the first round.
+#[derive(Default)]
+pub(super) struct Start {
+    /// A turn that is not used up.
+    pub(super) turn: Option<Turn>,
+    /// That attempt may have been committed.
+    pub(super) is_in_doubt: bool,
 }
 
 /// What is left to do for a message.
@@ -79,9 +87,14 @@ impl<DB: Backend> Dispatcher<DB> {
         &self,
         message: &Message,
         published_at: Option<OffsetDateTime>,
+        start: Start,
     ) -> Outcome {
         let metadata = &message.metadata;
-        let pending = |handler| Pending::new(handler, published_at);
+        let Start {
+            mut turn,
+            is_in_doubt,
+        } = start;
+        let pending = |handler| Pending::new(handler, published_at, is_in_doubt);
         let mut todo = match self.handlers.takers(metadata) {
             Some(takers) => Todo {
                 pending: takers.handlers.into_iter().map(pending).collect(),
@@ -95,7 +108,7 @@ impl<DB: Backend> Dispatcher<DB> {
         let mut complaint = Complaint::of(&self.health, metadata);
         let mut failures = 0;
         while !todo.is_done() {
-            let Some(round) = self.round(message, &mut todo).await else {
+            let Some(round) = self.round(message, &mut todo, turn.take()).await else {
                 return Outcome::Stopped;
             };
             if todo.is_done() {
@@ -124,8 +137,9 @@ impl<DB: Backend> Dispatcher<DB> {
     }
 
     /// Counts a delivery of a message that is here already, for each handler that wants it.
-    pub(super) fn count_joined(&self, takers: &[Handler<DB>]) {
-        for handler in takers {
+    pub(super) fn count_joined(&self, metadata: &Metadata) {
+        let takers = self.handlers.takers(metadata);
+        for handler in takers.map(|takers| takers.handlers).unwrap_or_default() {
             self.counters.duplicate(handler.registration.consumer);
         }
     }
@@ -146,15 +160,20 @@ impl<DB: Backend> Dispatcher<DB> {
 
     /// Lets each pending consumer try once, and keeps what is not settled. `None` when the consumer
     /// stops.
-    async fn round(&self, message: &Message, todo: &mut Todo<DB>) -> Option<Round> {
-        let _permit = self
-            .stop
-            .run_until_cancelled(self.running.acquire())
-            .await?
-            .ok()?;
+    async fn round(
+        &self,
+        message: &Message,
+        todo: &mut Todo<DB>,
+        turn: Option<Turn>,
+    ) -> Option<Round> {
+        let _turn = match turn {
+            Some(turn) => turn,
+            None => self.stop.run_until_cancelled(self.turns.next()).await??,
+        };
         let mut round = Round::default();
         for mut one in std::mem::take(&mut todo.pending) {
             if self.stop.is_cancelled() {
+                self.transactor.spare.rest().await;
                 return None;
             }
             if !self.is_settled(&mut one, message, &mut round).await {
@@ -167,6 +186,7 @@ impl<DB: Backend> Dispatcher<DB> {
                 todo.unable.push((consumer, cause));
             }
         }
+        self.transactor.spare.rest().await;
         Some(round)
     }
 
@@ -178,23 +198,15 @@ impl<DB: Backend> Dispatcher<DB> {
         round: &mut Round,
     ) -> bool {
         let attempt = self.transactor.attempt(pending.handler, message);
-        let registration = pending.handler.registration;
-        let (consumer, event_type) = (registration.consumer, registration.event_type);
+        let consumer = pending.handler.registration.consumer;
         let failure = match self.tell(attempt, 1, pending.handler, message).await {
-            Ok(Effect::Duplicate) if !pending.is_in_doubt => {
-                self.counters.duplicate(consumer);
+            // A lost answer was a commit after all.
+            Ok(Effect::Duplicate) if pending.is_in_doubt => {
+                self.count(Effect::Committed, pending.handler, pending.published_at);
                 return true;
             }
-            // A lost answer was a commit after all, or the effect is committed now.
-            Ok(Effect::Duplicate | Effect::Committed) => {
-                self.counters.handled();
-                let metrics = &self.counters.metrics;
-                metrics.handled(consumer, event_type, pending.published_at);
-                return true;
-            }
-            Ok(Effect::Parked) => {
-                self.counters.parked(consumer);
-                self.parking.changed.notify_one();
+            Ok(effect) => {
+                self.count(effect, pending.handler, pending.published_at);
                 return true;
             }
             Err(failure) => failure,
@@ -228,6 +240,31 @@ impl<DB: Backend> Dispatcher<DB> {
         true
     }
 
+    /// Counts how a message ended well for a consumer.
+    pub(super) fn count(
+        &self,
+        effect: Effect,
+        handler: Handler<DB>,
+        published_at: Option<OffsetDateTime>,
+    ) {
+        let (consumer, event_type) = (
+            handler.registration.consumer,
+            handler.registration.event_type,
+        );
+        match effect {
+            Effect::Duplicate => self.counters.duplicate(consumer),
+            Effect::Committed => {
+                self.counters.handled();
+                let metrics = &self.counters.metrics;
+                metrics.handled(consumer, event_type, published_at);
+            }
+            Effect::Parked => {
+                self.counters.parked(consumer);
+                self.parking.changed.notify_one();
+            }
+        }
+    }
+
     /// Follows an attempt in a span, and tells how it ended.
     ///
     /// The number is that by which the retry policy counts: what is repeated in place, after a
@@ -242,23 +279,11 @@ impl<DB: Backend> Dispatcher<DB> {
         let (consumer, timer) = (handler.registration.consumer, Timer::start());
         let span = spans::handle(&message.metadata, consumer, number);
         let mut result = attempt.instrument(span.clone()).await;
-        let _entered = span.enter();
         let outcome = match &mut result {
-            Ok(effect) => {
-                spans::outcome(&span, effect.name());
-                debug!(?effect, "message settled");
-                effect.name()
-            }
+            Ok(effect) => tell_settled(&span, *effect),
             Err(failure) => {
                 failure.reason = error_text::cause(&failure.reason, Some(&message.payload));
-                spans::outcome(&span, "failed");
-                spans::failed(&span, failure.name());
-                if failure.is_version_conflict {
-                    debug!(reason = failure.reason, "version conflict");
-                } else {
-                    warn!(reason = failure.reason, "attempt failed");
-                }
-                failure.name()
+                tell_failed(&span, failure)
             }
         };
         let (metrics, event_type) = (&self.counters.metrics, handler.registration.event_type);
@@ -330,48 +355,76 @@ impl<DB: Backend> Todo<DB> {
 }
 
 impl<DB: Backend> Pending<DB> {
-    fn new(handler: Handler<DB>, published_at: Option<OffsetDateTime>) -> Self {
+    fn new(handler: Handler<DB>, published_at: Option<OffsetDateTime>, is_in_doubt: bool) -> Self {
         Self {
             handler,
             published_at,
-            is_in_doubt: false,
+            is_in_doubt,
             conflicts: Conflicts::default(),
         }
     }
 }
 
+/// Says how an attempt ended well.
+pub(super) fn tell_settled(span: &Span, effect: Effect) -> &'static str {
+    let _entered = span.enter();
+    spans::outcome(span, effect.name());
+    debug!(?effect, "message settled");
+    effect.name()
+}
+
+/// Says how an attempt failed.
+pub(super) fn tell_failed(span: &Span, failure: &Failure) -> &'static str {
+    let _entered = span.enter();
+    spans::outcome(span, "failed");
+    spans::failed(span, failure.name());
+    if failure.is_version_conflict {
+        debug!(reason = failure.reason, "version conflict");
+    } else {
+        warn!(reason = failure.reason, "attempt failed");
+    }
+    failure.name()
+}
+
 /// A message's reason for degraded health, withdrawn when the message is done or given back.
 struct Complaint<'a> {
     health: &'a HealthHandle,
-    part: String,
-    subject: String,
+    metadata: &'a Metadata,
     is_said: bool,
 }
 
 impl<'a> Complaint<'a> {
-    fn of(health: &'a HealthHandle, metadata: &Metadata) -> Self {
+    const fn of(health: &'a HealthHandle, metadata: &'a Metadata) -> Self {
         Self {
             health,
-            part: format!("message {}", metadata.message_id),
-            subject: format!(
-                "message {} ({} v{})",
-                metadata.message_id, metadata.event_type, metadata.schema_version
-            ),
+            metadata,
             is_said: false,
         }
     }
 
     fn say(&mut self, reason: &str) {
         self.is_said = true;
-        self.health
-            .degrade(&self.part, format!("{} {reason}", self.subject));
+        let Metadata {
+            message_id,
+            event_type,
+            schema_version,
+            ..
+        } = self.metadata;
+        self.health.degrade(
+            &self.part(),
+            format!("message {message_id} ({event_type} v{schema_version}) {reason}"),
+        );
+    }
+
+    fn part(&self) -> String {
+        format!("message {}", self.metadata.message_id)
     }
 }
 
 impl Drop for Complaint<'_> {
     fn drop(&mut self) {
         if self.is_said {
-            self.health.recover(&self.part);
+            self.health.recover(&self.part());
         }
     }
 }

@@ -123,6 +123,10 @@ impl<DB: Backend> Handlers<DB> {
             .filter(|handler| handler.registration.takes(metadata.schema_version))
             .copied()
             .collect();
+        if handlers.len() == all.len() {
+            let unable = Vec::new();
+            return Some(Takers { handlers, unable });
+        }
         let consumers = |handlers: &[Handler<DB>]| -> BTreeSet<&'static str> {
             handlers
                 .iter()

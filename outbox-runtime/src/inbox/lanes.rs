@@ -12,21 +12,11 @@ type Key = (String, String);
 
 /// A message that was taken from the broker and waits for its answer.
 pub(super) struct Job {
-    message: Message,
-    published_at: Option<OffsetDateTime>,
-    answers: Vec<Answer>,
-}
-
-impl Job {
+    pub(super) message: Message,
     /// When the message was published, if the broker knows.
-    pub(super) const fn published_at(&self) -> Option<OffsetDateTime> {
-        self.published_at
-    }
-
-    /// The message, and how the broker hears that it is done.
-    pub(super) fn into_parts(self) -> (Message, Vec<Answer>) {
-        (self.message, self.answers)
-    }
+    pub(super) published_at: Option<OffsetDateTime>,
+    /// How the broker hears that it is done.
+    pub(super) answers: Vec<Answer>,
 }
 
 /// How the broker hears of one delivery.
@@ -62,17 +52,13 @@ struct Lane {
 }
 
 /// What became of a delivery.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it lives only until it is matched"
-)]
 pub(super) enum Taken {
     /// Its lane was free: the caller works on the job and then on those that follow.
     First(Job, OpenLane),
     /// It waits behind another message of its lane.
     Waiting,
     /// It joined another delivery of the same message.
-    Joined,
+    Joined(Message),
 }
 
 impl Lanes {
@@ -88,7 +74,7 @@ impl Lanes {
         let mut open = self.lock();
         if let Some(answers) = open.get_mut(&key).and_then(|lane| lane.answers_of(id)) {
             answers.push(answer);
-            return Taken::Joined;
+            return Taken::Joined(message);
         }
         let job = Job {
             message,
@@ -107,6 +93,11 @@ impl Lanes {
                 key: Some(key),
             },
         )
+    }
+
+    /// How many lanes have messages.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Lane>> {

@@ -1,5 +1,6 @@
 //! The inbox: every message has its effect once, however often it is delivered.
 
+mod batch;
 mod conflicts;
 mod consumer;
 mod counters;
@@ -13,7 +14,9 @@ mod options;
 mod parking;
 mod partitions;
 mod places;
+mod spare;
 mod transact;
+mod turns;
 
 pub(crate) use consumer::SUBSCRIPTION;
 pub use consumer::{Consumer, ConsumerError};

@@ -41,6 +41,7 @@ const LONGEST_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerOptions {
     concurrency: Option<usize>,
+    pub(super) batch: usize,
     pub(super) prefetch: usize,
     pub(super) prefetch_bytes: usize,
     pub(super) backoff: Backoff,
@@ -60,6 +61,7 @@ impl ConsumerOptions {
     pub fn new() -> Self {
         Self {
             concurrency: None,
+            batch: 1,
             prefetch: 256,
             prefetch_bytes: 64 << 20,
             backoff: Backoff::default(),
@@ -82,6 +84,26 @@ impl ConsumerOptions {
     #[must_use]
     pub fn concurrency(mut self, messages: usize) -> Self {
         self.concurrency = Some(messages.max(1));
+        self
+    }
+
+    /// Sets how many messages of different aggregates may be handled in one transaction: at least 1,
+    /// and 1 unless told.
+    ///
+    /// A batch takes the messages that are there and waits for none. It saves most of what a message
+    /// costs the database, above all its own commit. When anything in it fails, all of it is rolled
+    /// back and each message is handled alone, in a transaction of its own, as without batches; after
+    /// a failure batches are smaller for a while.
+    ///
+    /// What changes for handlers:
+    /// - one may run again although it did not fail itself, because another of its batch did. What it
+    ///   does outside of the database (a mail, a call) is then done again;
+    /// - locks that it takes are held until the last handler of the batch is done and the batch has
+    ///   committed, and `now()` is the batch's;
+    /// - one that ends the transaction by SQL of its own, which it must not do, ends it for all.
+    #[must_use]
+    pub fn batch(mut self, messages: usize) -> Self {
+        self.batch = messages.max(1);
         self
     }
 

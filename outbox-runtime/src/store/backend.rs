@@ -54,6 +54,21 @@ pub trait Backend:
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
+    /// Commits the transaction, if it still stands (see
+    /// [`check_transaction`](Self::check_transaction)).
+    #[doc(hidden)]
+    fn commit_checked(
+        transaction: Transaction<'static, Self>,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Commits the transaction, if it still stands where that is to be `checked`, and begins the next
+    /// one on its connection, in one round trip.
+    #[doc(hidden)]
+    fn commit_and_begin(
+        transaction: &mut Transaction<'static, Self>,
+        checked: bool,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
     /// Runs SQL without arguments, such as a savepoint's.
     #[doc(hidden)]
     fn run(

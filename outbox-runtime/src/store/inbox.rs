@@ -51,4 +51,25 @@ pub trait InboxStore: Database {
         queries: &Self::InboxQueries,
         claim: Claim<'_>,
     ) -> impl Future<Output = Result<Claimed, Error>> + Send;
+
+    /// As [`claim`](Self::claim) for many, no two of which have the same consumer and key, in their
+    /// order; on PostgreSQL by one statement.
+    #[doc(hidden)]
+    fn claim_all(
+        connection: &mut Self::Connection,
+        queries: &Self::InboxQueries,
+        claims: &[Claim<'_>],
+    ) -> impl Future<Output = Result<Vec<Claimed>, Error>> + Send;
+
+    /// Whether the claim's message is handled already, by a transaction that has committed. It writes
+    /// nothing and waits for nobody.
+    #[doc(hidden)]
+    fn is_handled(
+        connection: &mut Self::Connection,
+        queries: &Self::InboxQueries,
+        claim: Claim<'_>,
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
 }
+
+/// What is being done, for errors.
+pub(super) const CLAIMING: &str = "claiming a message in the inbox";

@@ -1,5 +1,6 @@
 //! Stage changes and events, and commit them together.
 
+mod leave;
 mod load;
 mod notices;
 mod outbox;
@@ -11,6 +12,7 @@ mod stage;
 mod work;
 mod writing;
 
+pub(crate) use leave::Written;
 pub use outbox::{Outbox, OutboxBuilder};
 pub use retry::is_version_conflict;
 pub use savepoint::Savepoint;

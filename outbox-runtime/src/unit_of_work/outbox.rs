@@ -232,16 +232,7 @@ impl<DB: Backend> Outbox<DB> {
         UnitOfWork::new(self.clone(), Session::Transaction(transaction), context)
     }
 
-    /// Begins a write transaction, in turn where the database has one writer.
-    pub(crate) async fn begin_write(&self) -> Result<WriteTransaction<DB>, Error> {
-        let turn = self.turn().await?;
-        let transaction = DB::begin(&self.inner.pool)
-            .await
-            .map_err(Error::database("beginning a transaction"))?;
-        Ok(WriteTransaction::new(transaction, turn))
-    }
-
-    async fn turn(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
+    pub(super) async fn turn(&self) -> Result<Option<OwnedSemaphorePermit>, Error> {
         if !DB::SINGLE_WRITER {
             return Ok(None);
         }

@@ -27,16 +27,6 @@ pub(crate) struct WriteTransaction<DB: Backend> {
 }
 
 impl<DB: Backend> WriteTransaction<DB> {
-    pub(crate) fn new(
-        transaction: Transaction<'static, DB>,
-        turn: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        Self {
-            transaction,
-            _turn: turn,
-        }
-    }
-
     pub(crate) fn connection(&mut self) -> &mut DB::Connection {
         &mut self.transaction
     }
@@ -48,11 +38,39 @@ impl<DB: Backend> WriteTransaction<DB> {
             .map_err(Error::database("committing"))
     }
 
+    /// Commits, if the transaction still stands where that is to be `checked`. Who wants to `keep` the
+    /// connection gets it back with the next transaction begun, in the same turn.
+    pub(crate) async fn end(mut self, keep: bool, checked: bool) -> Result<Option<Self>, Error> {
+        let (ended, next) = if keep {
+            let ended = DB::commit_and_begin(&mut self.transaction, checked).await;
+            (ended, Some(self))
+        } else if checked {
+            (DB::commit_checked(self.transaction).await, None)
+        } else {
+            (self.transaction.commit().await, None)
+        };
+        ended.map(|()| next).map_err(Error::database("committing"))
+    }
+
     pub(crate) async fn rollback(self) -> Result<(), Error> {
         self.transaction
             .rollback()
             .await
             .map_err(Error::database("rolling back"))
+    }
+}
+
+impl<DB: Backend> Outbox<DB> {
+    /// Begins a write transaction, in turn where the database has one writer.
+    pub(crate) async fn begin_write(&self) -> Result<WriteTransaction<DB>, Error> {
+        let turn = self.turn().await?;
+        let transaction = DB::begin(self.pool())
+            .await
+            .map_err(Error::database("beginning a transaction"))?;
+        Ok(WriteTransaction {
+            transaction,
+            _turn: turn,
+        })
     }
 }
 

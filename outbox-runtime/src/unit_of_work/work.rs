@@ -3,7 +3,7 @@ use std::fmt;
 use tracing::Instrument;
 
 use super::outbox::Outbox;
-use super::session::Session;
+use super::session::{Session, WriteTransaction};
 use super::stage::Stage;
 use crate::domain::{Aggregate, DomainEvent, MessageContext};
 use crate::fault::{self, Point};
@@ -65,7 +65,7 @@ pub struct UnitOfWork<'a, DB: Backend> {
     /// The transaction is the user's.
     is_joined: bool,
     /// The user had the connection since our last statement on it.
-    lent: bool,
+    pub(super) lent: bool,
 }
 
 impl<'a, DB: Backend> UnitOfWork<'a, DB> {
@@ -201,14 +201,20 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     /// # Cancel safety
     /// See [`UnitOfWork`].
     pub async fn commit(self) -> Result<(), Error> {
+        self.end(false).await.map(drop)
+    }
+
+    /// Commits; who wants to `keep` the transaction's connection gets it back with the next transaction
+    /// begun.
+    pub(crate) async fn end(self, keep: bool) -> Result<Option<WriteTransaction<DB>>, Error> {
         let (outbox, timer) = (self.outbox.clone(), Timer::start());
         let (events, is_joined) = (self.stage.events(), self.is_joined);
         let stage = &self.stage;
         let span = spans::commit(stage.events(), stage.correlation_id(), stage.subject());
-        let result = self.commit_in_span().instrument(span.clone()).await;
+        let result = self.end_in_span(keep).instrument(span.clone()).await;
         let outcome = match &result {
-            Ok(()) if is_joined => "joined",
-            Ok(()) => "committed",
+            Ok(_) if is_joined => "joined",
+            Ok(_) => "committed",
             Err(error) => kind_of(error),
         };
         if result.is_err() {
@@ -218,12 +224,14 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
         result
     }
 
-    async fn commit_in_span(mut self) -> Result<(), Error> {
+    async fn end_in_span(mut self, keep: bool) -> Result<Option<WriteTransaction<DB>>, Error> {
         self.carry_trace();
         self.enter()?;
         self.stage.check_saved()?;
-        self.check_lent().await?;
         let raised = self.stage.events() > 0;
+        if !self.stage.is_empty() || self.is_joined {
+            self.check_lent().await?;
+        }
         if !self.stage.is_empty() {
             let batch = self.stage.take();
             let connection = if DB::ONE_STATEMENT && !self.session.in_transaction() {
@@ -234,11 +242,14 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
             };
             DB::write(connection, &self.outbox.inner.queries, batch).await?;
         }
+        let mut kept = None;
         if let Session::Transaction(transaction) =
             std::mem::replace(&mut self.session, Session::Idle)
         {
             at(Point::BeforeCommit).await?;
-            transaction.commit().await?;
+            // Nothing was written since the user had the connection, so one look at the transaction
+            // is enough, and it goes along with the commit.
+            kept = transaction.end(keep, self.lent).await?;
         }
         if !self.is_joined {
             at(Point::AfterCommit).await?;
@@ -249,7 +260,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
                 self.outbox.inner.schedules.signal();
             }
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// Takes everything back; dropping the unit of work does the same, later.
@@ -349,7 +360,7 @@ impl<'a, DB: Backend> UnitOfWork<'a, DB> {
     }
 
     /// Has the events that are written now join the trace of the current span.
-    fn carry_trace(&mut self) {
+    pub(super) fn carry_trace(&mut self) {
         if let Some(trace) = trace_context::in_place_of(&self.context) {
             self.stage.carry(trace);
         }

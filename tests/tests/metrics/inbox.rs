@@ -6,7 +6,12 @@ use super::consumer_support::*;
 use super::in_one_thread;
 use super::recording::Recording;
 
-in_one_thread!(what_is_handled, what_fails, what_nobody_takes);
+in_one_thread!(
+    what_is_handled,
+    what_is_handled_in_batches,
+    what_fails,
+    what_nobody_takes
+);
 
 async fn acknowledged(postman: &Postman, message: &outbox_runtime::Message) {
     let answer = postman.deliver(message).await.unwrap();
@@ -54,6 +59,49 @@ pub async fn what_is_handled<DB: TestDatabase + Stores<Account>>(fixture: Fixtur
     for name in ["retries", "parked", "dead", "unhandled", "unreadable"] {
         assert_eq!(figures.sum(&format!("inbox_{name}_total")), 0, "{name}");
     }
+}
+
+pub async fn what_is_handled_in_batches<DB: TestDatabase + Stores<Account>>(fixture: Fixture<DB>) {
+    let recording = Recording::start();
+    let ids: Vec<_> = (0..20).map(|n| format!("account-{n}")).collect();
+    open_accounts(&fixture, &ids.iter().map(|id| &**id).collect::<Vec<_>>()).await;
+    let (postman, script) = (Postman::new(), Script::default());
+    // The first ten succeed, and one of the others fails once: in the batch.
+    let mut acts = vec![Act::Succeed; 15];
+    acts.push(Act::Fail(FailureKind::Transient));
+    script.set(CREDIT, acts);
+    let answers: Vec<_> = ids
+        .iter()
+        .map(|id| postman.deliver(&message(&paid(id, 1), id, 1)))
+        .collect();
+    let in_batches = options().concurrency(1).batch(10);
+    let consumer = consumer(&fixture, &postman, &script, &[CREDIT]).with_options(in_batches);
+    let running = Running::start(consumer);
+    for answer in answers {
+        assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    }
+    running.wait_for_handled(20).await;
+    running.stop().await.unwrap();
+    let figures = recording.figures();
+    let sizes = |outcome| figures.values("inbox_batch_messages", &format!("outcome={outcome}"));
+    assert_eq!(sizes("rolled_back").len(), 1);
+    assert!(!sizes("committed").is_empty());
+    assert!(
+        sizes("committed")
+            .iter()
+            .all(|size| (2.0..=10.0).contains(size))
+    );
+    // Each message is handled once, and its event committed once, whatever was tried before.
+    let labels = format!("consumer={CREDIT},event_type=money.paid,outcome=committed");
+    assert_eq!(
+        figures
+            .values("inbox_handler_duration_seconds", &labels)
+            .len(),
+        20
+    );
+    assert_eq!(figures.counts_of("inbox_handler_duration_seconds").len(), 1);
+    assert_eq!(figures.count("unit_of_work_events_total", ""), 20);
+    assert_eq!(figures.sum("inbox_retries_total"), 0);
 }
 
 pub async fn what_fails<DB: TestDatabase + Stores<Account>>(fixture: Fixture<DB>) {

@@ -17,6 +17,7 @@ macro_rules! every_name_is_emitted {
         relay::a_message_that_is_refused_for_good($fixture).await;
         relay::scheduled_events($fixture).await;
         inbox::what_is_handled($fixture).await;
+        inbox::what_is_handled_in_batches($fixture).await;
         inbox::what_fails($fixture).await;
         inbox::what_nobody_takes($fixture).await;
         work::what_retention_removes($fixture).await;

@@ -105,7 +105,7 @@ fn one_key_waits_and_another_does_not() {
 
     drop(job);
     let (_, next) = lane.advance();
-    assert_eq!(next.unwrap().into_parts().0, a2);
+    assert_eq!(next.unwrap().message, a2);
     assert_eq!(fixture.places.available_permits(), 9);
 
     let (_, none) = lane.advance();
@@ -123,21 +123,21 @@ fn another_delivery_of_a_message_joins_the_one_that_is_here() {
     let (current, waiting) = (message("a"), message("a"));
     let (job, mut lane) = fixture.first(&current);
     assert!(matches!(fixture.take(&waiting), Taken::Waiting));
-    assert!(matches!(fixture.take(&current), Taken::Joined));
-    assert!(matches!(fixture.take(&waiting), Taken::Joined));
+    assert!(matches!(fixture.take(&current), Taken::Joined(_)));
+    assert!(matches!(fixture.take(&waiting), Taken::Joined(_)));
     assert_eq!(
         fixture.places.available_permits(),
         6,
         "each keeps its place"
     );
 
-    let (_, answers) = job.into_parts();
+    let answers = job.answers;
     assert_eq!(answers.len(), 1);
     let (joined, next) = lane.advance();
     assert_eq!(joined.len(), 1);
     drop((answers, joined));
     assert_eq!(fixture.places.available_permits(), 8);
-    assert_eq!(next.unwrap().into_parts().1.len(), 2);
+    assert_eq!(next.unwrap().answers.len(), 2);
 }
 
 #[test]

@@ -152,17 +152,16 @@ impl<DB: Backend> Retrying<DB> {
 ///
 /// Fails only where not even the failure could be recorded; the message is due again then.
 async fn retry<DB: Backend>(dispatcher: Arc<Dispatcher<DB>>, id: i64) -> Result<(), Error> {
-    let permit = dispatcher
-        .stop
-        .run_until_cancelled(dispatcher.running.acquire());
-    let Some(Ok(permit)) = permit.await else {
+    let turn = dispatcher.turns.next();
+    let Some(Some(turn)) = dispatcher.stop.run_until_cancelled(turn).await else {
         return Ok(());
     };
     let mut conflicts = Conflicts::default();
     loop {
         let Some(taken) = dispatcher.transactor.take_out(id).await? else {
             debug!(id, "another instance has the parked message");
-            drop(permit);
+            dispatcher.transactor.spare.rest().await;
+            drop(turn);
             // Until it is done with it the message stays due.
             let rest = tokio::time::sleep(REST);
             dispatcher.stop.run_until_cancelled(rest).await;

@@ -11,6 +11,7 @@ use crate::inbox::counters::Counters;
 use crate::inbox::failure::{Failure, unreadable};
 use crate::inbox::handlers::{Handler, Takers};
 use crate::inbox::options::ConsumerOptions;
+use crate::inbox::spare::Spare;
 use crate::retry::Verdict;
 use crate::store::{
     Backend, Error, FailedAgain, Parked, ParkedHead, ParkedState, TakenOut, ToSetAside, Trouble,
@@ -20,6 +21,7 @@ use crate::unit_of_work::{Outbox, WriteTransaction};
 /// Sets messages aside and writes down what became of them, each in a transaction of its own.
 pub(in crate::inbox) struct Parking<DB: Backend> {
     pub(in crate::inbox) outbox: Outbox<DB>,
+    pub(in crate::inbox) spare: Arc<Spare<DB>>,
     pub(in crate::inbox) queries: Arc<DB::InboxQueries>,
     pub(in crate::inbox) options: ConsumerOptions,
     pub(in crate::inbox) counters: Counters,
@@ -68,7 +70,7 @@ impl<DB: Backend> Parking<DB> {
     ) -> Result<bool, Error> {
         let attempt = parked.attempts.saturating_add(1);
         let next = self.next(&parked.consumer, failure, attempt, parked.age);
-        let mut transaction = self.outbox.begin_write().await?;
+        let mut transaction = self.spare.begin().await?.transaction;
         let failed = FailedAgain {
             id: parked.id,
             attempts: parked.attempts,
@@ -133,7 +135,7 @@ impl<DB: Backend> Parking<DB> {
     async fn park(&self, to_set_aside: ToSetAside<'_>) -> Result<Parked, Error> {
         let passed = fault::at(Point::BeforePark).await;
         passed.map_err(|fault| Error::database("parking a message")(fault.into()))?;
-        let mut transaction = self.outbox.begin_write().await?;
+        let mut transaction = self.spare.begin().await?.transaction;
         let parked = DB::set_aside(transaction.connection(), &self.queries, to_set_aside).await?;
         transaction.commit().await?;
         if parked == Parked::Now {

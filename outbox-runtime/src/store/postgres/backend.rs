@@ -51,6 +51,28 @@ impl Backend for Postgres {
         connection.execute(probe).await.map(drop)
     }
 
+    /// sqlx would ask again for a commit of what it takes for open, or take it back; so there is an
+    /// empty transaction for it to take back, on the connection's way into the pool.
+    async fn commit_checked(
+        mut transaction: Transaction<'static, Self>,
+    ) -> Result<(), sqlx::Error> {
+        Self::commit_and_begin(&mut transaction, true).await
+    }
+
+    /// All of it is one message to the server, which leaves out what comes after a failure. sqlx goes
+    /// on to believe in one open transaction, and with the new one it is right.
+    async fn commit_and_begin(
+        transaction: &mut Transaction<'static, Self>,
+        checked: bool,
+    ) -> Result<(), sqlx::Error> {
+        let commit = if checked {
+            "SAVEPOINT outbox_probe; RELEASE SAVEPOINT outbox_probe; COMMIT; BEGIN"
+        } else {
+            "COMMIT; BEGIN"
+        };
+        transaction.execute(commit).await.map(drop)
+    }
+
     fn run(connection: &mut PgConnection, sql: String) -> BoxFuture<'_, Result<(), sqlx::Error>> {
         Box::pin(async move { connection.execute(AssertSqlSafe(sql)).await.map(drop) })
     }

@@ -1,13 +1,17 @@
 use std::sync::Arc;
 
-use sqlx::{AssertSqlSafe, Postgres, Row};
+use sqlx::{AssertSqlSafe, Postgres};
 
+use crate::store::inbox::CLAIMING;
 use crate::store::{Claim, Claimed, Error, InboxStore, Names};
 
 /// The inbox's SQL of one outbox on PostgreSQL.
 #[derive(Debug)]
 pub struct InboxQueries {
     claim: Arc<str>,
+    claim_all: Arc<str>,
+    held: Arc<str>,
+    done: Arc<str>,
     pub(super) park: Arc<str>,
     pub(super) heads: Arc<str>,
     pub(super) take_out: Arc<str>,
@@ -22,6 +26,9 @@ impl InboxStore for Postgres {
         let render = |sql: &str| Arc::from(names.render(sql));
         InboxQueries {
             claim: render(include_str!("sql/inbox_claim.sql")),
+            claim_all: render(include_str!("sql/inbox_claim_all.sql")),
+            held: render(include_str!("sql/inbox_held.sql")),
+            done: render(include_str!("sql/inbox_done.sql")),
             park: render(include_str!("sql/inbox_park.sql")),
             heads: render(include_str!("sql/inbox_heads.sql")),
             take_out: render(include_str!("sql/inbox_take_out.sql")),
@@ -35,22 +42,81 @@ impl InboxStore for Postgres {
         queries: &InboxQueries,
         claim: Claim<'_>,
     ) -> Result<Claimed, Error> {
-        let doing = || Error::database("claiming a message in the inbox");
-        let row = sqlx::query(AssertSqlSafe(Arc::clone(&queries.claim)))
+        let claimed = sqlx::query(AssertSqlSafe(Arc::clone(&queries.claim)))
             .bind(claim.consumer)
             .bind(claim.idempotency_key)
             .bind(claim.metadata.message_id.as_uuid())
             .bind(claim.metadata.event_type.as_str())
             .bind(claim.lane)
+            .execute(&mut *connection)
+            .await
+            .map_err(Error::database(CLAIMING))?;
+        if claimed.rows_affected() == 1 {
+            return Ok(Claimed::First);
+        }
+        let is_held: bool = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.held)))
+            .bind(claim.consumer)
+            .bind(claim.lane)
             .fetch_one(connection)
             .await
-            .map_err(doing())?;
-        let is_held: bool = row.try_get(0).map_err(doing())?;
-        let is_first: bool = row.try_get(1).map_err(doing())?;
-        Ok(match (is_held, is_first) {
-            (true, _) => Claimed::Held,
-            (false, true) => Claimed::First,
-            (false, false) => Claimed::Duplicate,
-        })
+            .map_err(Error::database(CLAIMING))?;
+        Ok(not_first(is_held))
+    }
+
+    async fn claim_all(
+        connection: &mut sqlx::PgConnection,
+        queries: &InboxQueries,
+        claims: &[Claim<'_>],
+    ) -> Result<Vec<Claimed>, Error> {
+        let consumers: Vec<_> = claims.iter().map(|claim| claim.consumer).collect();
+        let keys: Vec<_> = claims.iter().map(|claim| claim.idempotency_key).collect();
+        let ids: Vec<_> = claims
+            .iter()
+            .map(|claim| claim.metadata.message_id.as_uuid())
+            .collect();
+        let types: Vec<_> = claims
+            .iter()
+            .map(|claim| claim.metadata.event_type.as_str())
+            .collect();
+        let lanes: Vec<_> = claims.iter().map(|claim| claim.lane).collect();
+        let others: Vec<(i64, bool)> =
+            sqlx::query_as(AssertSqlSafe(Arc::clone(&queries.claim_all)))
+                .bind(consumers)
+                .bind(keys)
+                .bind(ids)
+                .bind(types)
+                .bind(lanes)
+                .fetch_all(connection)
+                .await
+                .map_err(Error::database(CLAIMING))?;
+        let mut claimed = vec![Claimed::First; claims.len()];
+        for (place, is_held) in others {
+            let place = usize::try_from(place - 1).ok();
+            if let Some(claimed) = place.and_then(|place| claimed.get_mut(place)) {
+                *claimed = not_first(is_held);
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn is_handled(
+        connection: &mut sqlx::PgConnection,
+        queries: &InboxQueries,
+        claim: Claim<'_>,
+    ) -> Result<bool, Error> {
+        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.done)))
+            .bind(claim.consumer)
+            .bind(claim.idempotency_key)
+            .fetch_one(connection)
+            .await
+            .map_err(Error::database(CLAIMING))
+    }
+}
+
+const fn not_first(is_held: bool) -> Claimed {
+    if is_held {
+        Claimed::Held
+    } else {
+        Claimed::Duplicate
     }
 }

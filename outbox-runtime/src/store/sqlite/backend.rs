@@ -15,6 +15,8 @@ use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 
 /// How SQLite refuses to begin a transaction in a transaction.
 const WITHIN: &str = "within a transaction";
+/// How it refuses to commit without one.
+const WITHOUT: &str = "no transaction is active";
 
 /// The SQL of one outbox on SQLite.
 #[derive(Debug)]
@@ -73,13 +75,22 @@ impl Backend for Sqlite {
             Err(error) => Err(error),
             Ok(_) => {
                 connection.execute("ROLLBACK").await?;
-                Err(sqlx::Error::Protocol(
-                    "the transaction is over; a statement that failed, or a COMMIT or ROLLBACK \
-                     of your own, has ended it"
-                        .to_owned(),
-                ))
+                Err(is_over())
             }
         }
+    }
+
+    /// A COMMIT without a transaction fails: it is the check.
+    async fn commit_checked(transaction: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
+        transaction.commit().await.map_err(of_commit)
+    }
+
+    async fn commit_and_begin(
+        transaction: &mut Transaction<'static, Self>,
+        _checked: bool,
+    ) -> Result<(), sqlx::Error> {
+        let committed = transaction.execute("COMMIT; BEGIN IMMEDIATE").await;
+        committed.map(drop).map_err(of_commit)
     }
 
     fn run(
@@ -145,4 +156,20 @@ impl Values for Sqlite {
                 .await
         })
     }
+}
+
+/// Says of a commit without a transaction what a look at the transaction says.
+fn of_commit(error: sqlx::Error) -> sqlx::Error {
+    match &error {
+        sqlx::Error::Database(refusal) if refusal.message().ends_with(WITHOUT) => is_over(),
+        _ => error,
+    }
+}
+
+fn is_over() -> sqlx::Error {
+    sqlx::Error::Protocol(
+        "the transaction is over; a statement that failed, or a COMMIT or ROLLBACK of your own, has \
+         ended it"
+            .to_owned(),
+    )
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use sqlx::{AssertSqlSafe, Sqlite};
 
+use crate::store::inbox::CLAIMING;
 use crate::store::{Claim, Claimed, Error, InboxStore, Names};
 
 /// The inbox's SQL of one outbox on SQLite.
@@ -43,7 +44,6 @@ impl InboxStore for Sqlite {
         queries: &InboxQueries,
         claim: Claim<'_>,
     ) -> Result<Claimed, Error> {
-        let doing = || Error::database("claiming a message in the inbox");
         let result = sqlx::query(AssertSqlSafe(Arc::clone(&queries.claim)))
             .bind(claim.consumer)
             .bind(claim.idempotency_key)
@@ -52,7 +52,7 @@ impl InboxStore for Sqlite {
             .bind(claim.lane)
             .execute(&mut *connection)
             .await
-            .map_err(doing())?;
+            .map_err(Error::database(CLAIMING))?;
         if result.rows_affected() == 1 {
             return Ok(Claimed::First);
         }
@@ -61,11 +61,36 @@ impl InboxStore for Sqlite {
             .bind(claim.lane)
             .fetch_one(connection)
             .await
-            .map_err(doing())?;
+            .map_err(Error::database(CLAIMING))?;
         Ok(if is_held {
             Claimed::Held
         } else {
             Claimed::Duplicate
         })
+    }
+
+    async fn claim_all(
+        connection: &mut sqlx::SqliteConnection,
+        queries: &InboxQueries,
+        claims: &[Claim<'_>],
+    ) -> Result<Vec<Claimed>, Error> {
+        let mut claimed = Vec::with_capacity(claims.len());
+        for &claim in claims {
+            claimed.push(Self::claim(connection, queries, claim).await?);
+        }
+        Ok(claimed)
+    }
+
+    async fn is_handled(
+        connection: &mut sqlx::SqliteConnection,
+        queries: &InboxQueries,
+        claim: Claim<'_>,
+    ) -> Result<bool, Error> {
+        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.done)))
+            .bind(claim.consumer)
+            .bind(claim.idempotency_key)
+            .fetch_one(connection)
+            .await
+            .map_err(Error::database(CLAIMING))
     }
 }

@@ -2,8 +2,8 @@ use time::OffsetDateTime;
 
 use super::recorder::{Metrics, Timer};
 use super::table::{
-    DUPLICATES, HANDLE_DELAY, HANDLER_DURATION, HANDLER_RETRIES, INBOX_DEAD, INBOX_PARKED,
-    UNHANDLED, UNREADABLE,
+    BATCH_MESSAGES, DUPLICATES, HANDLE_DELAY, HANDLER_DURATION, HANDLER_RETRIES, INBOX_DEAD,
+    INBOX_PARKED, UNHANDLED, UNREADABLE,
 };
 
 impl Metrics {
@@ -36,6 +36,12 @@ impl Metrics {
             self.series(&HANDLE_DELAY, &labels)
                 .record_since(published_at);
         }
+    }
+
+    /// A batch of so many messages ended, with an outcome that the table has.
+    pub(crate) fn inbox_batch(&self, outcome: &'static str, messages: usize) {
+        self.series(&BATCH_MESSAGES, &[("outcome", outcome)])
+            .record_count(messages);
     }
 
     pub(crate) fn duplicate(&self, consumer: &str) {

@@ -133,6 +133,15 @@ impl Series {
         let _ = duration;
     }
 
+    /// Adds a number of things.
+    pub(super) fn record_count(&self, count: usize) {
+        #[cfg(feature = "metrics")]
+        self.histogram
+            .record(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+        #[cfg(not(feature = "metrics"))]
+        let _ = count;
+    }
+
     /// Adds how long before the series was made that was, by this machine's clock: 0 if it is
     /// still to come.
     pub(crate) fn record_since(&self, then: OffsetDateTime) {

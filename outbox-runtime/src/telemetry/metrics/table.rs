@@ -100,9 +100,11 @@ metrics! {
     RELAY_PARKED_ROWS: Gauge of Count, "outbox_relay_parked_messages" ["state"],
         "Sampled: messages that are parked in the relay, up to 10,000 in all; state: failing, waiting (behind one of the others), dead";
     HANDLER_DURATION: Histogram of Seconds, "outbox_inbox_handler_duration_seconds" ["consumer" "event_type" "outcome"],
-        "How long an attempt took, with its transaction; outcome: committed, duplicate, parked (behind another), version_conflict, transient, permanent. A panic is transient";
+        "How long an attempt took, with its transaction; outcome: committed, duplicate, parked (behind another), version_conflict, transient, permanent. A panic is transient. In a batch it is the time of the whole batch, and a batch that is rolled back is no attempt";
     HANDLE_DELAY: Histogram of Seconds, "outbox_inbox_published_to_handled_seconds" ["consumer" "event_type"],
         "From the time of publishing to the commit of the effect, where the broker tells that time; not for messages that were parked in between";
+    BATCH_MESSAGES: Histogram of Count, "outbox_inbox_batch_messages" ["outcome"],
+        "How many messages a batch of the inbox had, where batches are on; outcome: committed, rolled_back (its messages were then handled one by one). A message that is handled alone is no batch";
     DUPLICATES: Counter of Count, "outbox_inbox_duplicates_total" ["consumer"],
         "Deliveries whose effect was there already, or was on its way";
     HANDLER_RETRIES: Counter of Count, "outbox_inbox_retries_total" ["consumer"],

@@ -129,7 +129,14 @@ async fn start<DB: WorkDb>(plan: &Plan) -> Result<(Outbox<DB>, RunningApp), AppE
         .poll_interval(plan.poll / 10, plan.poll)
         .batch_size(20)
         .backoff(backoff);
+    // Each fault strikes processes that handle in batches, and such that don't, beside each other.
+    let batch = if std::process::id().is_multiple_of(2) {
+        8
+    } else {
+        1
+    };
     let consumer = ConsumerOptions::new()
+        .batch(batch)
         .poll_interval(plan.poll)
         .broker_timeout(plan.publish_timeout)
         .backoff(backoff);

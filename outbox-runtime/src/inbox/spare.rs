@@ -70,6 +70,16 @@ impl<DB: Backend> Spare<DB> {
         }
     }
 
+    /// A transaction for what is seldom done and should not fail for a connection that has died. One
+    /// that was kept goes back first, so that this finds a connection where it was the last.
+    pub(super) async fn begin_looked_at(&self) -> Result<WriteTransaction<DB>, Error> {
+        let kept = self.lock().pop();
+        if let Some((transaction, _)) = kept {
+            give_back(transaction).await;
+        }
+        Ok(self.begin_anew().await?.transaction)
+    }
+
     /// A transaction on a connection that the pool has looked at.
     pub(super) async fn begin_anew(&self) -> Result<Open<DB>, Error> {
         // Before it is begun, so that it is not taken for younger than it is.

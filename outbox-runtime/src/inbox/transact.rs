@@ -126,7 +126,7 @@ impl<DB: Backend> Transactor<DB> {
 
     /// Takes out a parked message that is due; `None` if another instance has it.
     pub(super) async fn take_out(&self, id: i64) -> Result<Option<Taken<DB>>, Error> {
-        let mut transaction = self.spare.begin().await?.transaction;
+        let mut transaction = self.spare.begin_looked_at().await?;
         match DB::take_out(transaction.connection(), &self.queries, id).await? {
             Some(parked) => Ok(Some(Taken {
                 transaction,

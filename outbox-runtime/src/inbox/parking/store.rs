@@ -70,7 +70,7 @@ impl<DB: Backend> Parking<DB> {
     ) -> Result<bool, Error> {
         let attempt = parked.attempts.saturating_add(1);
         let next = self.next(&parked.consumer, failure, attempt, parked.age);
-        let mut transaction = self.spare.begin().await?.transaction;
+        let mut transaction = self.spare.begin_looked_at().await?;
         let failed = FailedAgain {
             id: parked.id,
             attempts: parked.attempts,
@@ -135,7 +135,7 @@ impl<DB: Backend> Parking<DB> {
     async fn park(&self, to_set_aside: ToSetAside<'_>) -> Result<Parked, Error> {
         let passed = fault::at(Point::BeforePark).await;
         passed.map_err(|fault| Error::database("parking a message")(fault.into()))?;
-        let mut transaction = self.spare.begin().await?.transaction;
+        let mut transaction = self.spare.begin_looked_at().await?;
         let parked = DB::set_aside(transaction.connection(), &self.queries, to_set_aside).await?;
         transaction.commit().await?;
         if parked == Parked::Now {

@@ -154,3 +154,51 @@ async fn many_messages_that_race_for_one_aggregate_all_get_their_turn() {
     running.wait_for_handled(200).await;
     assert_eq!(balance(&fixture, "a").await, 100 * 101);
 }
+
+/// The lane of a claim can become free while it is looked at: that makes no duplicate of a message
+/// that nobody has handled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lane_that_becomes_free_midway_makes_no_duplicate() {
+    let Some(fixture) = postgres().await else {
+        return;
+    };
+    let message = message(&paid("a", 100), "order-1", 1);
+    fixture
+        .run_sql(
+            "INSERT INTO inbox_parked (consumer, lane, state, message_id, event_type, schema_version, \
+                 correlation_id, producer, occurred_at, occurred_nanos, payload) \
+             VALUES ('c', 'lane', 'failing', gen_random_uuid(), 'e', 1, 'x', 'p', now(), 0, '{}')",
+        )
+        .await;
+    let pool = fixture.pool.clone();
+    let toggling = tokio::spawn(async move {
+        loop {
+            sqlx::query("UPDATE inbox_parked SET holds = NOT holds")
+                .execute(&pool)
+                .await
+                .unwrap();
+        }
+    });
+    let queries = Postgres::inbox_queries(&Names::default());
+    let mut connection = fixture.pool.acquire().await.unwrap();
+    let (mut first, mut held) = (0, 0);
+    for n in 0..3_000 {
+        let key = n.to_string();
+        let claim = Claim {
+            consumer: "c",
+            idempotency_key: &key,
+            lane: Some("lane"),
+            metadata: &message.metadata,
+        };
+        match Postgres::claim(&mut connection, &queries, claim)
+            .await
+            .unwrap()
+        {
+            Claimed::First => first += 1,
+            Claimed::Held => held += 1,
+            Claimed::Duplicate => panic!("{n} was never handled"),
+        }
+    }
+    toggling.abort();
+    assert!(first > 0 && held > 0, "{first} and {held}: nothing changed");
+}

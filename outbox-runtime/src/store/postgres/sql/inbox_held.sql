@@ -1,1 +1,0 @@
-SELECT EXISTS (SELECT FROM inbox_parked WHERE consumer = $1 AND lane = $2 AND holds)

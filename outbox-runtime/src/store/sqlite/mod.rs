@@ -9,6 +9,7 @@ mod inbox_parking;
 mod migrations;
 mod parking;
 mod partitions;
+mod reading;
 mod relay;
 mod retention;
 mod schedule;

@@ -2,23 +2,24 @@ use std::future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Pool, Row};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::reading::read_on;
 use crate::store::stored_message::{ReadMessage, StoredMessage};
 use crate::store::{
-    Arriving, JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal,
-    ShardLease, ShardSet, Wake, Writers,
+    JournalEntry, LogContent, LogRead, LogRequest, LogRow, Names, RelayStore, Renewal, ShardLease,
+    ShardSet, Wake, Writers,
 };
 
 /// The relay's SQL of one outbox on SQLite.
 #[derive(Debug)]
 pub struct RelayQueries {
     read: Arc<str>,
-    read_on: Arc<str>,
+    pub(super) read_on: Arc<str>,
+    pub(super) read_together: Arc<str>,
     heartbeat: Arc<str>,
     bury: Arc<str>,
     count: Arc<str>,
@@ -44,6 +45,7 @@ impl RelayStore for Sqlite {
         RelayQueries {
             read: render(include_str!("sql/relay_read.sql")),
             read_on: render(include_str!("sql/relay_read_on.sql")),
+            read_together: render(include_str!("sql/relay_read_together.sql")),
             heartbeat: render(include_str!("sql/relay_heartbeat.sql")),
             bury: render(include_str!("sql/relay_bury.sql")),
             count: render(include_str!("sql/relay_count.sql")),
@@ -208,34 +210,6 @@ impl RelayStore for Sqlite {
     async fn listen(_pool: &Pool<Self>, _names: &Names, _wake: &Wake) -> sqlx::Error {
         future::pending().await
     }
-}
-
-/// Reads all rows above the cursor.
-async fn read_on(
-    connection: &mut SqliteConnection,
-    queries: &RelayQueries,
-    request: &LogRequest<'_>,
-) -> Result<LogRead, sqlx::Error> {
-    let mut rows = sqlx::query(AssertSqlSafe(Arc::clone(&queries.read_on)))
-        .bind(request.after)
-        .bind(request.up_to)
-        .bind(as_i64(request.limit))
-        .fetch(connection);
-    let mut arriving = Arriving::new(request);
-    let mut looked_at = 0;
-    while !arriving.is_full()
-        && let Some(row) = rows.try_next().await?
-    {
-        looked_at += 1;
-        let shard: Option<i16> = row.try_get(1)?;
-        let read = read_message(&row, 2);
-        arriving.take(LogRow {
-            id: row.try_get(0)?,
-            shard: shard.or(read.shard).unwrap_or_default(),
-            content: read.content,
-        });
-    }
-    Ok(arriving.read(looked_at, None))
 }
 
 fn read_row(row: &SqliteRow) -> Result<LogRow, sqlx::Error> {

@@ -35,22 +35,26 @@ pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
 async fn handled(bench: &Bench, database: &Database, at_once: u16) -> Result<Vec<Line>> {
     let stage = Stage::new(bench, database, at_once).await?;
     let mut ours = Consumed::new(&stage, Mode::OneByOne);
+    let mut batches = Consumed::new(&stage, Mode::Batches);
     let mut theirs = ByHand::new(&stage);
-    let samples = measure(bench, &mut [&mut ours, &mut theirs]).await?;
+    let samples = measure(bench, &mut [&mut ours, &mut batches, &mut theirs]).await?;
     stage.pool.close().await;
-    let [ours, theirs] = samples.as_slice() else {
+    let [ours, batches, theirs] = samples.as_slice() else {
         return Err(anyhow!("a contestant told no figure"));
     };
     let figure = |figures: &[Samples], index| figures.get(index).cloned().unwrap_or_default();
-    let mut lines = vec![
+    let beside = |how: &str, goal, ours: &[Samples]| {
         Line::compare(
-            format!("handle, {at_once} at once | BEGIN, INSERT ON CONFLICT, UPDATE, COMMIT"),
+            format!("handle{how}, {at_once} at once | BEGIN, INSERT ON CONFLICT, UPDATE, COMMIT"),
             "messages/s",
-            Goal::AtLeast(1.0),
+            Goal::AtLeast(goal),
             &figure(ours, 0),
             &figure(theirs, 0),
         )
-        .at("handle", at_once.into()),
+    };
+    let mut lines = vec![
+        beside("", 1.0, ours).at("handle", at_once.into()),
+        beside(" in batches", 5.0, batches).at("handle in batches", at_once.into()),
     ];
     if at_once < 32 {
         lines.push(Line::compare(

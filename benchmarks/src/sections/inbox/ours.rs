@@ -25,11 +25,16 @@ async fn deposit(event: Envelope<Deposited>, uow: &mut UnitOfWork<'_, Postgres>)
     Ok(())
 }
 
+/// How many messages a batch has at most.
+const BATCH: usize = 100;
+
 /// How the consumer works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A transaction a message.
     OneByOne,
+    /// Up to [`BATCH`] messages a transaction.
+    Batches,
 }
 
 /// Our consumer, with first deliveries and then with the same messages again.
@@ -41,6 +46,16 @@ pub(super) struct Consumed<'s> {
 impl<'s> Consumed<'s> {
     pub(super) const fn new(stage: &'s Stage, mode: Mode) -> Self {
         Self { stage, mode }
+    }
+
+    fn options(&self) -> ConsumerOptions {
+        let at_once = usize::from(self.stage.at_once);
+        let options = ConsumerOptions::new().concurrency(at_once);
+        match self.mode {
+            Mode::OneByOne => options,
+            // As many in advance as fill a batch for each that works.
+            Mode::Batches => options.batch(BATCH).prefetch((at_once * BATCH).max(256)),
+        }
     }
 }
 
@@ -54,7 +69,7 @@ impl Contestant for Consumed<'_> {
     async fn run(&mut self) -> Result<Vec<f64>> {
         self.stage.reset().await?;
         let outbox = Outbox::new("bench", self.stage.pool.clone());
-        let options = ConsumerOptions::new().concurrency(self.stage.at_once.into());
+        let options = self.options();
         let first = consume(
             &outbox,
             CONSUMER,

@@ -73,7 +73,7 @@ impl Log {
             rows,
         };
         self.reads += 1;
-        if question.gaps.is_empty() && question.resting.is_empty() && self.reads % 2 == 0 {
+        if question.gaps.is_empty() && question.resting.is_empty() && self.reads.is_multiple_of(2) {
             read = without_others(read, &question);
         }
         scans.answer(index, &question, read, false)

@@ -100,6 +100,8 @@ impl ConsumerOptions {
     ///   does outside of the database (a mail, a call) is then done again;
     /// - locks that it takes are held until the last handler of the batch is done and the batch has
     ///   committed, and `now()` is the batch's;
+    /// - what it sets for the transaction (`SET LOCAL`, `SET CONSTRAINTS`, `set_config(.., true)`)
+    ///   stays set for the handlers after it;
     /// - one that ends the transaction by SQL of its own, which it must not do, ends it for all.
     #[must_use]
     pub fn batch(mut self, messages: usize) -> Self {

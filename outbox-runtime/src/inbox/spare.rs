@@ -7,9 +7,11 @@ use super::turns::Turns;
 use crate::store::{Backend, Error};
 use crate::unit_of_work::{Outbox, WriteTransaction};
 
-/// How many messages a connection may serve before the pool gets it back, where the pool has none for
-/// anybody else.
-const MOST_IN_A_ROW: u32 = 16;
+/// How long a connection may serve one message after another before the pool gets it back, where the
+/// pool has none for anybody else.
+const LONGEST_IN_A_ROW: Duration = Duration::from_millis(100);
+/// How long at all: the pool's own hooks and lifetimes are to have their say.
+const LONGEST_KEPT: Duration = Duration::from_secs(1);
 /// How old a transaction may be that a message gets. It is what the message's SQL reads as `now()`.
 const OLDEST: Duration = Duration::from_millis(100);
 
@@ -38,16 +40,17 @@ pub(super) struct Open<DB: Backend> {
 /// What is to be remembered of a connection while its transaction is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Uses {
-    /// How many messages it has served since it came from the pool.
-    count: u32,
+    /// When it came from the pool.
+    since: Instant,
     /// When its transaction was begun, or before.
     begun: Instant,
+    is_kept: bool,
 }
 
 impl Uses {
     /// Whether the connection has come from another message, and may have died since.
     pub(super) const fn is_kept(self) -> bool {
-        self.count > 0
+        self.is_kept
     }
 }
 
@@ -65,7 +68,10 @@ impl<DB: Backend> Spare<DB> {
         let kept = self.lock().pop();
         self.rest().await;
         match kept {
-            Some((transaction, uses)) => Ok(Open { transaction, uses }),
+            Some((transaction, uses)) if uses.begun.elapsed() < OLDEST => {
+                Ok(Open { transaction, uses })
+            }
+            Some((transaction, _)) => self.begin_instead(transaction).await,
             None => self.begin_anew().await,
         }
     }
@@ -77,15 +83,29 @@ impl<DB: Backend> Spare<DB> {
         if let Some((transaction, _)) = kept {
             give_back(transaction).await;
         }
+        self.rest().await;
         Ok(self.begin_anew().await?.transaction)
     }
 
-    /// A transaction on a connection that the pool has looked at.
-    pub(super) async fn begin_anew(&self) -> Result<Open<DB>, Error> {
+    /// A transaction on a connection that the pool has looked at, in place of one that is given back
+    /// first: it may be the last that there is.
+    pub(super) async fn begin_instead(
+        &self,
+        transaction: WriteTransaction<DB>,
+    ) -> Result<Open<DB>, Error> {
+        give_back(transaction).await;
+        self.begin_anew().await
+    }
+
+    async fn begin_anew(&self) -> Result<Open<DB>, Error> {
         // Before it is begun, so that it is not taken for younger than it is.
         let begun = Instant::now();
         let transaction = self.outbox.begin_write().await?;
-        let uses = Uses { count: 0, begun };
+        let uses = Uses {
+            since: begun,
+            begun,
+            is_kept: false,
+        };
         Ok(Open { transaction, uses })
     }
 
@@ -94,14 +114,16 @@ impl<DB: Backend> Spare<DB> {
         let pool = self.outbox.pool();
         let most = pool.options().get_max_connections();
         let has_others = || !DB::SINGLE_WRITER && (pool.num_idle() > 0 || pool.size() < most);
-        self.turns.anyone_waits() && (uses.count < MOST_IN_A_ROW || has_others())
+        let age = uses.since.elapsed();
+        self.turns.anyone_waits() && age < LONGEST_KEPT && (age < LONGEST_IN_A_ROW || has_others())
     }
 
     /// Keeps a transaction that was begun just now.
     pub(super) fn keep(&self, transaction: WriteTransaction<DB>, uses: Uses) {
         let uses = Uses {
-            count: uses.count.saturating_add(1),
             begun: Instant::now(),
+            is_kept: true,
+            ..uses
         };
         self.lock().push((transaction, uses));
     }
@@ -110,8 +132,11 @@ impl<DB: Backend> Spare<DB> {
     /// back.
     pub(super) async fn keep_unused(&self, transaction: WriteTransaction<DB>, uses: Uses) {
         if uses.begun.elapsed() < OLDEST && self.wants(uses) {
-            let count = uses.count.saturating_add(1);
-            self.lock().push((transaction, Uses { count, ..uses }));
+            let uses = Uses {
+                is_kept: true,
+                ..uses
+            };
+            self.lock().push((transaction, uses));
         } else {
             give_back(transaction).await;
         }
@@ -133,9 +158,11 @@ impl<DB: Backend> Spare<DB> {
     }
 }
 
+/// Gives a transaction back in which nothing was written.
+///
 /// On PostgreSQL the rollback goes along with the pool's look at the connection. On SQLite the next
 /// writer should not find the file locked, so it is waited for.
-async fn give_back<DB: Backend>(transaction: WriteTransaction<DB>) {
+pub(super) async fn give_back<DB: Backend>(transaction: WriteTransaction<DB>) {
     if DB::SINGLE_WRITER {
         // There is nothing in it to lose, whether the rollback fails or not.
         let _ = transaction.rollback().await;

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use super::failure::Failure;
 use super::handlers::Handler;
 use super::parking::waiting;
-use super::spare::{Open, Spare, Uses};
+use super::spare::{Open, Spare, Uses, give_back};
 use crate::domain::{Message, MessageContext};
 use crate::fault::{self, Point};
 use crate::handler::{HandlerCall, States};
@@ -82,13 +82,17 @@ impl<DB: Backend> Transactor<DB> {
             let key = key_of(handler, message)?;
             let lane = message.metadata.lane();
             let claim = claim_of(handler, message, &key, Some(&lane));
-            let (Open { transaction, uses }, claimed) = self.claim(claim).await?;
+            let (open, claimed, sees_on) = self.claim(claim).await?;
+            let Open { transaction, uses } = open;
             let is_duplicate = claimed == Claimed::Duplicate;
             self.expects_duplicates
                 .store(is_duplicate, Ordering::Relaxed);
             if is_duplicate {
                 // Nothing was written, so there is nothing to commit.
-                self.spare.keep_unused(transaction, uses).await;
+                match sees_on {
+                    true => self.spare.keep_unused(transaction, uses).await,
+                    false => give_back(transaction).await,
+                }
                 return Ok(Effect::Duplicate);
             }
             let transact = self.transact(transaction, handler, message, &key, claimed, Some(uses));
@@ -97,31 +101,36 @@ impl<DB: Backend> Transactor<DB> {
         .await
     }
 
-    /// Claims the message on a connection that is at hand, or on one from the pool.
-    async fn claim(&self, claim: Claim<'_>) -> Result<(Open<DB>, Claimed), Failure> {
+    /// Claims the message on a connection that is at hand, or on one from the pool. Says besides whether
+    /// the transaction can serve another message if this one is a duplicate.
+    async fn claim(&self, claim: Claim<'_>) -> Result<(Open<DB>, Claimed, bool), Failure> {
         let store = |error| Failure::of_store(&error);
         let mut open = self.spare.begin().await.map_err(store)?;
         let mut claimed = self.claim_on(&mut open.transaction, claim).await;
         if claimed.is_err() && open.uses.is_kept() {
             // The pool would have noticed that the connection has died.
-            open = self.spare.begin_anew().await.map_err(store)?;
+            let instead = self.spare.begin_instead(open.transaction);
+            open = instead.await.map_err(store)?;
             claimed = self.claim_on(&mut open.transaction, claim).await;
         }
-        claimed.map(|claimed| (open, claimed)).map_err(store)
+        let (claimed, sees_on) = claimed.map_err(store)?;
+        Ok((open, claimed, sees_on))
     }
 
     async fn claim_on(
         &self,
         transaction: &mut WriteTransaction<DB>,
         claim: Claim<'_>,
-    ) -> Result<Claimed, Error> {
+    ) -> Result<(Claimed, bool), Error> {
         let connection = transaction.connection();
-        if self.expects_duplicates.load(Ordering::Relaxed)
-            && DB::is_handled(connection, &self.queries, claim).await?
-        {
-            return Ok(Claimed::Duplicate);
+        if self.expects_duplicates.load(Ordering::Relaxed) {
+            let (is_handled, sees_on) = DB::is_handled(connection, &self.queries, claim).await?;
+            if is_handled {
+                return Ok((Claimed::Duplicate, sees_on));
+            }
         }
-        DB::claim(connection, &self.queries, claim).await
+        let claimed = DB::claim(connection, &self.queries, claim).await?;
+        Ok((claimed, false))
     }
 
     /// Takes out a parked message that is due; `None` if another instance has it.

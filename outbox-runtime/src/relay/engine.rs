@@ -144,7 +144,7 @@ impl<DB: Backend> Engine<DB> {
             parking: Chore::new("the relay can't park messages", now),
             scheduling: Chore::new("the relay can't move scheduled events", now),
             read_rows: usize::MAX,
-            are_large: false,
+            are_large: true,
             no_room_for: 0,
             gap_closed: false,
             tidying: now,

@@ -67,7 +67,10 @@ impl<DB: Backend> Engine<DB> {
     pub(super) async fn store_positions(&mut self) {
         if self.shards.drained().is_empty() {
             let of_all = self.tidying <= Instant::now();
-            return self.begin_advance(of_all);
+            if !self.begin_advance(of_all) {
+                self.nothing_to_store(of_all);
+            }
+            return;
         }
         let now = Instant::now();
         match self.settle_and_release().await {
@@ -113,23 +116,23 @@ impl<DB: Backend> Engine<DB> {
             let moved = self.settling.next().await;
             self.settled(moved);
         }
-        self.begin_advance(true);
-        if self.settling.is_under_way() {
+        if self.begin_advance(true) {
             let moved = self.settling.next().await;
             return self.take_in_moved(moved);
         }
+        self.gap_closed = false;
         Ok(())
     }
 
-    /// Begins to store the positions that moved.
-    fn begin_advance(&mut self, of_all: bool) {
+    /// Begins to store the positions that moved; `false` if there is nothing to store.
+    fn begin_advance(&mut self, of_all: bool) -> bool {
         let positions = self
             .shards
             .positions(of_all, |shard| self.scans.settled(shard));
         let news = self.shards.take_news();
         if positions.is_empty() && news.journal.is_none() {
             // What was parked lies behind something that is not done.
-            return self.nothing_to_store(of_all);
+            return false;
         }
         let asked = Asked {
             positions: positions.clone(),
@@ -153,6 +156,7 @@ impl<DB: Backend> Engine<DB> {
         let limit = self.options.lease / 3;
         self.settling.task.spawn(in_time(limit, STORING, store));
         self.settling.asked = Some(asked);
+        true
     }
 
     fn nothing_to_store(&mut self, of_all: bool) {

@@ -31,7 +31,6 @@ pub(super) struct Round {
     left: usize,
     /// How many changes of the cursors there were when it began.
     changes: u64,
-    first_gap: Option<i64>,
     limit: usize,
     news: bool,
     more: bool,
@@ -48,7 +47,6 @@ impl<DB: Backend> Engine<DB> {
             asked: None,
             left: self.scans.len(),
             changes: self.scans.changes(),
-            first_gap: self.scans.first_gap(),
             limit: 0,
             news: false,
             more: false,
@@ -86,7 +84,12 @@ impl<DB: Backend> Engine<DB> {
                 }
                 match flatten(arrived) {
                     Ok(read) => self.take_in_read(&mut round, read),
-                    Err(error) => return self.reading_failed(&error),
+                    Err(error) => {
+                        // It may have been more than can be sent in time.
+                        self.are_large = true;
+                        self.read_rows = (round.limit / 8).max(FEWEST_ROWS);
+                        return self.reading_failed(&error);
+                    }
                 }
                 self.round = Some(round);
             } else if !self.asking.is_empty() {
@@ -114,7 +117,6 @@ impl<DB: Backend> Engine<DB> {
         if let Err(error) = asked {
             return self.reading_failed(&error);
         }
-        self.gap_closed |= round.first_gap.is_some() && self.scans.first_gap() != round.first_gap;
         let pause = self.pause(round.news, round.more);
         self.reading.succeeded(Instant::now() + pause, &self.health);
     }
@@ -147,7 +149,9 @@ impl<DB: Backend> Engine<DB> {
             return;
         }
         let in_order = DB::COMMITS_IN_ID_ORDER;
+        let first_gap = self.scans.first_gap();
         let answer = self.scans.answer(index, &question, read, in_order);
+        self.gap_closed |= first_gap.is_some() && self.scans.first_gap() != first_gap;
         for row in answer.news {
             self.hold(row);
         }
@@ -160,10 +164,13 @@ impl<DB: Backend> Engine<DB> {
     fn learn_size(&mut self, read: &LogRead, limit: usize) {
         let rows = read.rows.len();
         self.no_room_for = self.no_room_for.max(read.no_room_for.unwrap_or_default());
-        let bytes: usize = read.rows.iter().map(|row| row.content.bytes()).sum();
-        let mean = bytes.checked_div(rows).unwrap_or_default();
-        let most = self.options.max_held_bytes / 4;
-        self.are_large = read.no_room_for.is_some() || mean.saturating_mul(self.read_size()) > most;
+        if rows > 0 || read.no_room_for.is_some() {
+            let bytes: usize = read.rows.iter().map(|row| row.content.bytes()).sum();
+            let mean = bytes.checked_div(rows).unwrap_or_default();
+            let most = self.options.max_held_bytes / 4;
+            self.are_large =
+                read.no_room_for.is_some() || mean.saturating_mul(self.read_size()) > most;
+        }
         let is_cut_by_bytes = read.is_cut && read.passed.is_none() && rows < limit;
         let next = match read.no_room_for.is_some() || is_cut_by_bytes {
             true => rows.max(FEWEST_ROWS / 2),

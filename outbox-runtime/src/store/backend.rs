@@ -62,12 +62,13 @@ pub trait Backend:
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
     /// Commits the transaction, if it still stands where that is to be `checked`, and begins the next
-    /// one on its connection, in one round trip.
+    /// one on its connection, in one round trip where that is possible. `false` if it is committed, but
+    /// no next one could begin: the connection is not to be kept.
     #[doc(hidden)]
     fn commit_and_begin(
         transaction: &mut Transaction<'static, Self>,
         checked: bool,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+    ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 
     /// Runs SQL without arguments, such as a savepoint's.
     #[doc(hidden)]
@@ -149,4 +150,17 @@ pub trait Values: Database {
 pub(crate) mod sealed {
     /// Keeps [`Backend`](super::Backend) to this crate.
     pub trait Sealed {}
+}
+
+/// Lets something go on to its end in a task of its own, whoever waits for it goes away or not.
+///
+/// sqlx 0.9.0 counts a transaction only once its BEGIN was answered. Of one that is dropped meanwhile
+/// it knows nothing, and the pool would hand out a connection inside of an open transaction: what is
+/// committed there by one statement would be gone with the next rollback. A transaction that nobody
+/// takes is rolled back.
+pub(crate) async fn in_its_own_time<T: Send + 'static>(
+    work: impl Future<Output = Result<T, sqlx::Error>> + Send + 'static,
+) -> Result<T, sqlx::Error> {
+    let done = tokio::spawn(work).await;
+    done.unwrap_or_else(|error| Err(sqlx::Error::Io(std::io::Error::other(error))))
 }

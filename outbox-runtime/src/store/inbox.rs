@@ -61,14 +61,15 @@ pub trait InboxStore: Database {
         claims: &[Claim<'_>],
     ) -> impl Future<Output = Result<Vec<Claimed>, Error>> + Send;
 
-    /// Whether the claim's message is handled already, by a transaction that has committed. It writes
-    /// nothing and waits for nobody.
+    /// Whether the claim's message is handled already, by a transaction that has committed, and whether
+    /// the next statement of this one will see what others commit meanwhile. It writes nothing and
+    /// waits for nobody.
     #[doc(hidden)]
     fn is_handled(
         connection: &mut Self::Connection,
         queries: &Self::InboxQueries,
         claim: Claim<'_>,
-    ) -> impl Future<Output = Result<bool, Error>> + Send;
+    ) -> impl Future<Output = Result<(bool, bool), Error>> + Send;
 }
 
 /// What is being done, for errors.

@@ -191,20 +191,28 @@ impl<'r> Arriving<'r> {
 
     /// Takes in the next row, unless there was no room any more before it. So a read ends where its
     /// bytes do, whatever comes behind.
-    pub(crate) fn take(&mut self, row: LogRow) {
+    ///
+    /// # Errors
+    /// When the row does not come after the last one: order is what all else rests on.
+    pub(crate) fn take(&mut self, row: LogRow) -> Result<(), sqlx::Error> {
         if self.is_full {
-            return;
+            return Ok(());
+        }
+        if self.rows.last().is_some_and(|last| last.id >= row.id) {
+            let text = format!("row {} of the log came out of order", row.id);
+            return Err(sqlx::Error::Protocol(text));
         }
         let bytes = row.content.bytes();
         let is_free = self.request.first_is_free && self.bytes == 0;
         if self.bytes.saturating_add(bytes) > self.request.bytes && !is_free {
             self.is_full = true;
             self.no_room_for = Some(bytes);
-            return;
+            return Ok(());
         }
         self.bytes = self.bytes.saturating_add(bytes);
         self.is_full = self.bytes > self.request.bytes;
         self.rows.push(row);
+        Ok(())
     }
 
     /// Whether what comes now is not taken in.

@@ -51,10 +51,14 @@ impl<DB: Backend> UnitOfWork<'static, DB> {
             is_lent: self.lent,
         };
         match std::mem::replace(&mut self.session, Session::Idle) {
-            Session::Transaction(transaction) => Ok(Left {
-                transaction,
-                written,
-            }),
+            Session::Transaction(transaction) => {
+                // Before the next handler writes: outside of a transaction it would be for good.
+                transaction.require_open()?;
+                Ok(Left {
+                    transaction,
+                    written,
+                })
+            }
             _ => Err(Error::MustRollBack),
         }
     }

@@ -108,6 +108,10 @@ impl<DB: Backend> UnitOfWork<'_, DB> {
             self.flush().await?;
         }
         self.enter()?;
+        if <DB as Stores<A>>::table().is_none() {
+            // SQL of the user's own, which may have swallowed a failure.
+            self.lent = self.session.in_transaction() || lock == RowLock::ForUpdate;
+        }
         let connection = match lock {
             RowLock::None => self.session.reader(&self.outbox).await?,
             RowLock::ForUpdate => self.session.writer(&self.outbox).await?,

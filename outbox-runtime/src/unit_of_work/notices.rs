@@ -85,6 +85,7 @@ impl Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.0.is_sending.store(false, Ordering::Release);
+        // A swap, so that the look at the commits that follows is not made before it.
+        self.0.is_sending.swap(false, Ordering::AcqRel);
     }
 }

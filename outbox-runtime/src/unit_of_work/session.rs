@@ -1,7 +1,7 @@
 use std::ops::DerefMut;
 
-use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
+use sqlx::{Connection as _, Transaction};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::outbox::Outbox;
@@ -41,15 +41,31 @@ impl<DB: Backend> WriteTransaction<DB> {
     /// Commits, if the transaction still stands where that is to be `checked`. Who wants to `keep` the
     /// connection gets it back with the next transaction begun, in the same turn.
     pub(crate) async fn end(mut self, keep: bool, checked: bool) -> Result<Option<Self>, Error> {
-        let (ended, next) = if keep {
-            let ended = DB::commit_and_begin(&mut self.transaction, checked).await;
-            (ended, Some(self))
-        } else if checked {
-            (DB::commit_checked(self.transaction).await, None)
-        } else {
-            (self.transaction.commit().await, None)
+        self.require_open()?;
+        let committing = Error::database("committing");
+        if keep {
+            let is_begun = DB::commit_and_begin(&mut self.transaction, checked).await;
+            let is_begun = is_begun.map_err(committing)?;
+            return Ok(Some(self).filter(|_| is_begun));
+        }
+        let ended = match checked {
+            true => DB::commit_checked(self.transaction).await,
+            false => self.transaction.commit().await,
         };
-        ended.map(|()| next).map_err(Error::database("committing"))
+        ended.map(|()| None).map_err(committing)
+    }
+
+    /// Fails where sqlx has taken the transaction back: a savepoint that fails to begin, or is
+    /// cancelled meanwhile, makes it send a ROLLBACK for all.
+    pub(crate) fn require_open(&self) -> Result<(), Error> {
+        if self.transaction.is_in_transaction() {
+            return Ok(());
+        }
+        let text =
+            "the transaction is over: a savepoint that could not be begun has taken all back";
+        Err(Error::database("committing")(sqlx::Error::Protocol(
+            text.to_owned(),
+        )))
     }
 
     pub(crate) async fn rollback(self) -> Result<(), Error> {

@@ -35,6 +35,24 @@ async fn careless(
     Ok(())
 }
 
+/// Of two messages the first swallows a failed statement and begins a savepoint, which fails and has
+/// sqlx take all of the transaction back.
+#[idempotent_handler(consumer = "batch.savepoint", key = "{message_id}")]
+async fn savepoint(
+    event: Envelope<Paid>,
+    uow: &mut UnitOfWork<'_, Postgres>,
+) -> Result<(), outbox_runtime::Error> {
+    let connection = uow.connection().await?;
+    if event.cents < 0 {
+        let _ = sqlx::query("SELECT 1 / 0").execute(&mut *connection).await;
+        let _ = sqlx::Connection::begin(connection).await;
+        return Ok(());
+    }
+    let sql = "UPDATE rows SET n = n + 1 WHERE id = 0";
+    let _ = sqlx::query(sql).execute(connection).await;
+    Ok(())
+}
+
 async fn open_rows(fixture: &Fixture<Postgres>) {
     fixture
         .run_sql(
@@ -109,6 +127,16 @@ async fn a_message_costs_few_round_trips_and_in_a_batch_only_its_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_swallowed_failure_takes_back_the_batch_and_parks_one() {
+    costs_its_own_message_only("batch.careless").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_a_savepoint_took_back_has_no_effect_outside_of_it() {
+    costs_its_own_message_only("batch.savepoint").await;
+}
+
+/// One of twenty messages breaks the transaction, and says that it went well.
+async fn costs_its_own_message_only(consumer: &'static str) {
     let Some(fixture) = postgres().await else {
         return;
     };
@@ -116,7 +144,8 @@ async fn a_swallowed_failure_takes_back_the_batch_and_parks_one() {
     let ledger = Ledger::default();
     let messages = about((0..20).map(|n| if n == 11 { -1 } else { n }));
     let options = batches(20).retry(RetryPolicy::new().max_attempts(1));
-    let (postman, running) = ledger.consume(&fixture, options, &["batch.careless"]);
+    let consumers: &'static [&'static str] = vec![consumer].leak();
+    let (postman, running) = ledger.consume(&fixture, options, consumers);
     all_acknowledged(&postman, &messages).await;
     running.wait_for_handled(19).await;
     eventually(|| running.consumer.counts().dead == 1).await;

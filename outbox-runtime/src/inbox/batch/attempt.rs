@@ -5,7 +5,7 @@ use crate::domain::Message;
 use crate::fault::{self, Point};
 use crate::inbox::failure::Failure;
 use crate::inbox::handlers::Handler;
-use crate::inbox::spare::Open;
+use crate::inbox::spare::{Open, give_back};
 use crate::inbox::transact::{Effect, Transactor, catching_panics, claim_of};
 use crate::store::{Backend, Claim, Claimed, Error};
 use crate::telemetry::metrics::Timer;
@@ -71,7 +71,7 @@ impl<DB: Backend> Transactor<DB> {
             uses,
         } = open;
         if claimed.iter().all(|&claimed| claimed == Claimed::Duplicate) {
-            self.spare.keep_unused(transaction, uses).await;
+            give_back(transaction).await;
             return Ok(vec![Effect::Duplicate; units.len()]);
         }
         let timer = Timer::start();
@@ -135,7 +135,8 @@ impl<DB: Backend> Transactor<DB> {
         let connection = open.transaction.connection();
         let mut claimed = DB::claim_all(connection, &self.queries, &claims).await;
         if claimed.is_err() && open.uses.is_kept() {
-            open = self.spare.begin_anew().await.map_err(store)?;
+            let instead = self.spare.begin_instead(open.transaction);
+            open = instead.await.map_err(store)?;
             let connection = open.transaction.connection();
             claimed = DB::claim_all(connection, &self.queries, &claims).await;
         }

@@ -54,6 +54,7 @@ async fn handle<DB: Backend>(
     } = Sorted::of(dispatcher, tasks);
     let mut turn = Some(turn);
     let mut is_in_doubt = false;
+    let mut repeated = Vec::new();
     let count = together.len();
     if count > 1 {
         let failed = attempt(dispatcher, &together).await;
@@ -67,14 +68,15 @@ async fn handle<DB: Backend>(
             Some(failure) => {
                 worker.ready.failed(count);
                 is_in_doubt = failure.is_in_doubt;
-                alone.extend(tasks_of(together, unanswered));
+                repeated.extend(tasks_of(together, unanswered));
             }
         }
     } else {
         worker.ready.went_well(count);
         alone.extend(tasks_of(together, unanswered));
     }
-    for task in alone {
+    let repeated = repeated.into_iter().map(|task| (task, is_in_doubt));
+    for (task, is_in_doubt) in alone.into_iter().map(|task| (task, false)).chain(repeated) {
         let start = Start {
             turn: turn.take(),
             is_in_doubt,

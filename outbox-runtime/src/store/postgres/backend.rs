@@ -7,6 +7,7 @@ use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::types::Json;
 use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
 
+use crate::store::backend::in_its_own_time;
 use crate::store::backend::sealed::Sealed;
 use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 
@@ -42,7 +43,8 @@ impl Backend for Postgres {
     }
 
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, sqlx::Error> {
-        pool.begin().await
+        let pool = pool.clone();
+        in_its_own_time(async move { pool.begin().await }).await
     }
 
     /// A savepoint needs a transaction that is open and not aborted, and changes nothing in it.
@@ -56,7 +58,9 @@ impl Backend for Postgres {
     async fn commit_checked(
         mut transaction: Transaction<'static, Self>,
     ) -> Result<(), sqlx::Error> {
-        Self::commit_and_begin(&mut transaction, true).await
+        Self::commit_and_begin(&mut transaction, true)
+            .await
+            .map(drop)
     }
 
     /// All of it is one message to the server, which leaves out what comes after a failure. sqlx goes
@@ -64,13 +68,13 @@ impl Backend for Postgres {
     async fn commit_and_begin(
         transaction: &mut Transaction<'static, Self>,
         checked: bool,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         let commit = if checked {
             "SAVEPOINT outbox_probe; RELEASE SAVEPOINT outbox_probe; COMMIT; BEGIN"
         } else {
             "COMMIT; BEGIN"
         };
-        transaction.execute(commit).await.map(drop)
+        transaction.execute(commit).await.map(|_| true)
     }
 
     fn run(connection: &mut PgConnection, sql: String) -> BoxFuture<'_, Result<(), sqlx::Error>> {

@@ -117,8 +117,8 @@ impl InboxStore for Postgres {
         connection: &mut sqlx::PgConnection,
         queries: &InboxQueries,
         claim: Claim<'_>,
-    ) -> Result<bool, Error> {
-        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.done)))
+    ) -> Result<(bool, bool), Error> {
+        sqlx::query_as(AssertSqlSafe(Arc::clone(&queries.done)))
             .bind(claim.consumer)
             .bind(claim.idempotency_key)
             .fetch_one(connection)

@@ -287,7 +287,7 @@ async fn read_on(
     while let Some(row) = rows.try_next().await? {
         looked_at += 1;
         if !arriving.is_full() {
-            arriving.take(read_wanted_row(&row)?);
+            arriving.take(read_wanted_row(&row)?)?;
         }
     }
     Ok(arriving.read(looked_at, None))
@@ -313,7 +313,7 @@ async fn read_shards(
             looked_at = usize::try_from(all).unwrap_or_default();
             passed = read_passed(&row)?;
         } else if !arriving.is_full() {
-            arriving.take(read_wanted_row(&row)?);
+            arriving.take(read_wanted_row(&row)?)?;
         }
     }
     Ok(arriving.read(looked_at, passed))

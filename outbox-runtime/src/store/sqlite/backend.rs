@@ -10,6 +10,7 @@ use sqlx::{
     Type,
 };
 
+use crate::store::backend::in_its_own_time;
 use crate::store::backend::sealed::Sealed;
 use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 
@@ -51,19 +52,8 @@ impl Backend for Sqlite {
     }
 
     async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>, sqlx::Error> {
-        loop {
-            let connection = pool.acquire().await?;
-            if connection.is_in_transaction() {
-                // Its last transaction ended behind sqlx's back (see `check_transaction`), and sqlx
-                // would refuse it every further one.
-                connection.close().await?;
-                continue;
-            }
-            // A deferred transaction that reads first and writes later fails with SQLITE_BUSY
-            // where this one waits.
-            let begin = "BEGIN IMMEDIATE".into_sql_str();
-            return Transaction::begin(connection, Some(begin)).await;
-        }
+        let pool = pool.clone();
+        in_its_own_time(begin_immediately(pool)).await
     }
 
     /// Some failures end the whole transaction: a full disk, `ON CONFLICT ROLLBACK`, a trigger's
@@ -85,12 +75,19 @@ impl Backend for Sqlite {
         transaction.commit().await.map_err(of_commit)
     }
 
+    /// Another process may write between the two. Then it is kept by nobody: the empty transaction
+    /// that never waits is for sqlx to take back.
     async fn commit_and_begin(
         transaction: &mut Transaction<'static, Self>,
         _checked: bool,
-    ) -> Result<(), sqlx::Error> {
-        let committed = transaction.execute("COMMIT; BEGIN IMMEDIATE").await;
-        committed.map(drop).map_err(of_commit)
+    ) -> Result<bool, sqlx::Error> {
+        transaction.execute("COMMIT").await.map_err(of_commit)?;
+        if transaction.execute("BEGIN IMMEDIATE").await.is_ok() {
+            return Ok(true);
+        }
+        // What was committed stays so, whatever becomes of the connection.
+        let _ = transaction.execute("BEGIN").await;
+        Ok(false)
     }
 
     fn run(
@@ -155,6 +152,25 @@ impl Values for Sqlite {
                 .fetch_all(connection)
                 .await
         })
+    }
+}
+
+/// Begins the transaction of the one writer on a connection of the pool.
+async fn begin_immediately(
+    pool: Pool<Sqlite>,
+) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+    loop {
+        let connection = pool.acquire().await?;
+        if connection.is_in_transaction() {
+            // Its last transaction ended behind sqlx's back (see `check_transaction`), and sqlx
+            // would refuse it every further one.
+            connection.close().await?;
+            continue;
+        }
+        // A deferred transaction that reads first and writes later fails with SQLITE_BUSY
+        // where this one waits.
+        let begin = "BEGIN IMMEDIATE".into_sql_str();
+        return Transaction::begin(connection, Some(begin)).await;
     }
 }
 

@@ -85,12 +85,14 @@ impl InboxStore for Sqlite {
         connection: &mut sqlx::SqliteConnection,
         queries: &InboxQueries,
         claim: Claim<'_>,
-    ) -> Result<bool, Error> {
-        sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.done)))
+    ) -> Result<(bool, bool), Error> {
+        let is_handled = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&queries.done)))
             .bind(claim.consumer)
             .bind(claim.idempotency_key)
             .fetch_one(connection)
             .await
-            .map_err(Error::database(CLAIMING))
+            .map_err(Error::database(CLAIMING))?;
+        // Its transaction is the only one that writes.
+        Ok((is_handled, true))
     }
 }

@@ -54,7 +54,7 @@ async fn read_together(
     let looked_at = rows.len();
     let mut arriving = Arriving::new(request);
     for row in rows {
-        arriving.take(row.read()?);
+        arriving.take(row.read()?).ok()?;
     }
     Some(arriving.read(looked_at, None))
 }
@@ -75,7 +75,7 @@ async fn read_one_by_one(
         && let Some(row) = rows.try_next().await?
     {
         looked_at += 1;
-        arriving.take(read_alone(&row)?);
+        arriving.take(read_alone(&row)?)?;
     }
     Ok(arriving.read(looked_at, None))
 }

@@ -47,10 +47,17 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for section in chosen {
         let found = (section.run)(&bench).await;
-        lines.extend(found.map_err(|error| error.context(format!("section {}", section.name)))?);
+        let found = found.map_err(|error| error.context(format!("section {}", section.name)))?;
+        if cli.json {
+            // At once: a run that is ended early has told what it knows.
+            report::print_json(&found)?;
+        }
+        lines.extend(found);
     }
     bench.progress.finish();
-    report::print(&lines, cli.json)?;
+    if !cli.json {
+        report::print_table(&lines);
+    }
     if let Some(file) = &cli.plot {
         plot::draw(&lines, file)?;
     }

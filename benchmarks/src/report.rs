@@ -4,14 +4,16 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::line::Line;
 
-/// Prints the lines: JSON, one object a line, or a table.
-pub(crate) fn print(lines: &[Line], json: bool) -> Result<()> {
-    if json {
-        for line in lines {
-            println!("{}", serde_json::to_string(line)?);
-        }
-        return Ok(());
+/// Prints an object a line.
+pub(crate) fn print_json(lines: &[Line]) -> Result<()> {
+    for line in lines {
+        println!("{}", serde_json::to_string(line)?);
     }
+    Ok(())
+}
+
+/// Prints a table.
+pub(crate) fn print_table(lines: &[Line]) {
     let mut table = Table::new();
     table
         .load_preset(UTF8_FULL_CONDENSED)
@@ -39,7 +41,6 @@ pub(crate) fn print(lines: &[Line], json: bool) -> Result<()> {
     println!("{table}");
     let met = lines.iter().filter(|line| line.met).count();
     println!("{met} of {} goals met", lines.len());
-    Ok(())
 }
 
 /// Three digits that matter, more where a number is large.

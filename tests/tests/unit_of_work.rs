@@ -8,6 +8,9 @@
 
 #[path = "unit_of_work/atomicity.rs"]
 mod atomicity;
+#[cfg(feature = "postgres")]
+#[path = "unit_of_work/cancelled.rs"]
+mod cancelled;
 #[path = "unit_of_work/concurrency.rs"]
 mod concurrency;
 #[cfg(feature = "sqlite")]

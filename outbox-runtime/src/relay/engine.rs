@@ -348,6 +348,20 @@ impl<DB: Backend> Engine<DB> {
     }
 }
 
+/// What a task brought. One that did not run to its end, as the runtime shuts down or it panicked, has
+/// failed as its statement would.
+pub(super) fn of_task<T>(
+    doing: &'static str,
+    done: Result<Result<T, Error>, JoinError>,
+) -> Result<T, Error> {
+    done.unwrap_or_else(|error| {
+        Err(Error::Database {
+            doing,
+            source: sqlx::Error::Io(std::io::Error::other(error)),
+        })
+    })
+}
+
 /// Gives a piece of work with the database a limit.
 pub(super) async fn in_time<T>(
     limit: Duration,

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use super::engine::{Engine, in_time};
+use super::engine::{Engine, in_time, of_task};
 use super::shards::News;
 use crate::fault::{self, Point};
 use crate::store::{Backend, Error, ShardLease, ShardSet};
@@ -192,13 +192,7 @@ impl<DB: Backend> Engine<DB> {
         let Some(asked) = self.settling.asked.take() else {
             return Ok(());
         };
-        let moved = moved.unwrap_or_else(|error| {
-            Err(Error::Database {
-                doing: STORING,
-                source: sqlx::Error::Io(std::io::Error::other(error)),
-            })
-        });
-        let moved = match moved {
+        let moved = match of_task(STORING, moved) {
             Ok(moved) => moved,
             Err(error) => {
                 self.shards.take_back(asked.news);

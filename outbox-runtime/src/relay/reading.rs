@@ -1,10 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinError;
 use tokio::time::Instant;
 
-use super::engine::{Engine, in_time};
+use super::engine::{Engine, in_time, of_task};
 use super::publishing::{Item, Key};
 use super::scan::Question;
 use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
@@ -82,7 +81,7 @@ impl<DB: Backend> Engine<DB> {
                     self.reading.hasten();
                     return;
                 }
-                match flatten(arrived) {
+                match of_task(READING, arrived) {
                     Ok(read) => self.take_in_read(&mut round, read),
                     Err(error) => {
                         // It may have been more than can be sent in time.
@@ -277,14 +276,4 @@ impl<DB: Backend> Engine<DB> {
         }
         pause
     }
-}
-
-/// A statement that did not run to its end, as the runtime shuts down or it panicked, is repeated.
-fn flatten(read: Result<Result<LogRead, Error>, JoinError>) -> Result<LogRead, Error> {
-    read.unwrap_or_else(|error| {
-        Err(Error::Database {
-            doing: READING,
-            source: sqlx::Error::Io(std::io::Error::other(error)),
-        })
-    })
 }

@@ -40,7 +40,7 @@ impl Bench {
         };
         let rounds = cli.rounds.unwrap_or(match scale {
             Scale::Full => 5,
-            Scale::Quick => 3,
+            Scale::Quick => 2,
             Scale::Tiny => 1,
         });
         Ok(Self {
@@ -59,6 +59,11 @@ impl Bench {
             Scale::Full => full,
             Scale::Quick | Scale::Tiny => quick,
         }
+    }
+
+    /// Whether this is only a first look.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.scale != Scale::Full
     }
 
     /// Whether only what it takes to see that a section runs is to be done.
@@ -85,7 +90,7 @@ impl Bench {
     /// How long a side works in a round where it works for a time.
     pub(crate) const fn span(&self) -> Duration {
         match self.scale {
-            Scale::Full => Duration::from_secs(3),
+            Scale::Full => Duration::from_secs(2),
             Scale::Quick => Duration::from_millis(600),
             Scale::Tiny => Duration::from_millis(100),
         }

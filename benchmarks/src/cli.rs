@@ -30,7 +30,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: Option<u16>,
 
-    /// Smaller tables and shorter rounds: a first look
+    /// Smaller tables, fewer and shorter rounds, and no compiler: a first look
     #[arg(long)]
     pub(crate) quick: bool,
 

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use anyhow::Result;
 use async_trait::async_trait;
 
@@ -55,9 +57,27 @@ pub(crate) async fn measure(
     bench: &Bench,
     contestants: &mut [&mut dyn Contestant],
 ) -> Result<Vec<Vec<Samples>>> {
+    measure_rounds(bench, 0..=bench.rounds, contestants).await
+}
+
+/// Lets all work once, without a round that warms up: for those whose rounds begin with long
+/// preparations.
+pub(crate) async fn measure_once(
+    bench: &Bench,
+    contestants: &mut [&mut dyn Contestant],
+) -> Result<Vec<Vec<Samples>>> {
+    measure_rounds(bench, 1..=1, contestants).await
+}
+
+async fn measure_rounds(
+    bench: &Bench,
+    rounds: RangeInclusive<usize>,
+    contestants: &mut [&mut dyn Contestant],
+) -> Result<Vec<Vec<Samples>>> {
     let mut samples: Vec<Vec<Samples>> = vec![Vec::new(); contestants.len()];
     let count = contestants.len();
-    for round in 0..=bench.rounds {
+    let last = *rounds.end();
+    for round in rounds {
         for turn in 0..count {
             let index = (turn + round) % count;
             let (Some(contestant), Some(samples)) =
@@ -66,7 +86,7 @@ pub(crate) async fn measure(
                 continue;
             };
             let name = contestant.name();
-            bench.progress.show(&name, round, bench.rounds);
+            bench.progress.show(&name, round, last);
             let figures = contestant
                 .run()
                 .await

@@ -42,7 +42,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let chosen = sections::chosen(&cli.only)?;
+    let chosen = sections::chosen(&cli.only, cli.quick)?;
     let bench = Bench::new(&cli)?;
     let mut lines = Vec::new();
     for section in chosen {

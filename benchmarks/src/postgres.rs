@@ -72,7 +72,17 @@ impl Database {
 
     /// A pool with sqlx's own settings and so many connections, all open.
     pub(crate) async fn pool(&self, connections: u32) -> Result<PgPool> {
-        let options = PgPoolOptions::new()
+        self.pool_with(connections, PgPoolOptions::new()).await
+    }
+
+    /// The same, whose connections are not asked whether they live when they are taken.
+    pub(crate) async fn pool_without_tests(&self, connections: u32) -> Result<PgPool> {
+        let options = PgPoolOptions::new().test_before_acquire(false);
+        self.pool_with(connections, options).await
+    }
+
+    async fn pool_with(&self, connections: u32, options: PgPoolOptions) -> Result<PgPool> {
+        let options = options
             .max_connections(connections)
             .min_connections(connections);
         Ok(options.connect_with(self.options.clone()).await?)

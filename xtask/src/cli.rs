@@ -152,11 +152,11 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "SECTION")]
     pub(crate) only: Vec<String>,
 
-    /// How many rounds each pair is measured; 5 unless told, 3 with --quick
+    /// How many rounds each pair is measured; 5 unless told, 2 with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: Option<u16>,
 
-    /// Smaller tables and shorter rounds: a first look
+    /// Smaller tables, fewer and shorter rounds, no compiler: a first look
     #[arg(long)]
     pub(crate) quick: bool,
 

@@ -26,6 +26,9 @@ const MANY_EVENTS: usize = 20;
 /// Each worker changes accounts of its own, so that what is measured is no queue for a row.
 const ACCOUNTS_EACH: i64 = 50;
 
+const POOL_AS_IT_IS: &str = "";
+const POOL_WITHOUT_TESTS: &str = ", test_before_acquire off";
+
 /// What is in an event, about 100 bytes.
 pub(crate) const NOTE: &str = "a deposit at the counter, counted twice, receipt handed over";
 
@@ -37,6 +40,10 @@ pub(crate) async fn run(bench: &Bench) -> Result<Vec<Line>> {
         lines.extend(one_event(bench, &stage).await?);
         lines.extend(many_events(bench, &stage).await?);
         lines.push(load_and_commit(bench, &stage).await?);
+        stage.pool.close().await;
+        // What the pool does for each commit is the same on both sides and hides what they differ in.
+        let stage = Stage::without_tests(bench, &database, connections).await?;
+        lines.extend(one_event(bench, &stage).await?);
         stage.pool.close().await;
     }
     database.drop().await?;
@@ -64,7 +71,7 @@ async fn one_event(bench: &Bench, stage: &Stage) -> Result<[Line; 2]> {
             &ours,
             &transaction,
         )
-        .at("commit", stage.connections.into()),
+        .at(stage.curve(), stage.connections.into()),
         Line::compare(
             name("the best single statement"),
             "commits/s",
@@ -135,26 +142,50 @@ pub(crate) struct Stage {
     pub(crate) pool: PgPool,
     outbox: Outbox<Postgres>,
     connections: u16,
+    /// What is special about the pool.
+    about_pool: &'static str,
     span: std::time::Duration,
 }
 
 impl Stage {
     pub(crate) async fn new(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
         let pool = database.pool(connections.into()).await?;
+        Self::on(bench, database, (pool, connections), POOL_AS_IT_IS).await
+    }
+
+    async fn without_tests(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
+        let pool = database.pool_without_tests(connections.into()).await?;
+        Self::on(bench, database, (pool, connections), POOL_WITHOUT_TESTS).await
+    }
+
+    async fn on(
+        bench: &Bench,
+        database: &Database,
+        (pool, connections): (PgPool, u16),
+        about_pool: &'static str,
+    ) -> Result<Self> {
         let outbox = database.outbox(&pool).await?;
         script(&pool, "DROP TABLE IF EXISTS accounts").await?;
         script(&pool, ACCOUNTS).await?;
         Ok(Self {
+            connections,
             pool,
             outbox,
-            connections,
+            about_pool,
             span: bench.span(),
         })
     }
 
     fn name(&self, what: &str, beside: &str) -> String {
-        let connections = self.connections;
-        format!("{what}, {connections} connections | {beside}")
+        let (connections, about_pool) = (self.connections, self.about_pool);
+        format!("{what}, {connections} connections{about_pool} | {beside}")
+    }
+
+    fn curve(&self) -> &'static str {
+        match self.about_pool {
+            POOL_AS_IT_IS => "commit",
+            _ => "commit, test_before_acquire off",
+        }
     }
 
     fn contestant<'s, W: Worker>(
@@ -164,7 +195,10 @@ impl Stage {
         make: fn(&Stage, Vec<Account>) -> W,
     ) -> Committers<'s, W> {
         Committers {
-            name: format!("{name}, {} connections", self.connections),
+            name: format!(
+                "{name}, {} connections{}",
+                self.connections, self.about_pool
+            ),
             stage: self,
             events,
             make,

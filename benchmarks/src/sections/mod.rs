@@ -78,8 +78,11 @@ pub(crate) const ALL: &[Section] = &[
     },
 ];
 
-/// Those of these names; all without any.
-pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Section>> {
+/// It compiles all dependencies first.
+const NO_FIRST_LOOK: &str = "compile";
+
+/// Those of these names; without any, all that fit in the time.
+pub(crate) fn chosen(names: &[String], is_quick: bool) -> Result<Vec<&'static Section>> {
     let known = |name: &String| ALL.iter().any(|section| section.name == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<_> = ALL.iter().map(|section| section.name).collect();
@@ -88,7 +91,12 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Section>> {
             all.join(", ")
         );
     }
-    let is_chosen =
-        |section: &&Section| names.is_empty() || names.iter().any(|n| n == section.name);
+    let is_chosen = |section: &&Section| match names.is_empty() {
+        true => !(is_quick && section.name == NO_FIRST_LOOK),
+        false => names.iter().any(|name| name == section.name),
+    };
+    if names.is_empty() && is_quick {
+        eprintln!("the section {NO_FIRST_LOOK} takes minutes: --only {NO_FIRST_LOOK} runs it");
+    }
     Ok(ALL.iter().filter(is_chosen).collect())
 }

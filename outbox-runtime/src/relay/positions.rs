@@ -12,6 +12,10 @@ use crate::telemetry::metrics::LeaseChange;
 
 /// How long published messages may wait to be written down: what a crash repeats.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How many times longer than it took to write them down, and for how long at most: what is written is
+/// rows of 64 shards again and again, which takes the longer the more an old snapshot keeps of them.
+const PAUSE_FOR_WORK: u32 = 10;
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often positions follow the cursor where nothing was published, so that a restart does not
 /// read the same rows again.
 const TIDYING: Duration = Duration::from_secs(5);
@@ -29,6 +33,7 @@ pub(super) struct Settling {
 /// What is to be written down.
 #[derive(Debug)]
 struct Asked {
+    began: Instant,
     positions: Vec<ShardLease>,
     news: News,
     of_all: bool,
@@ -135,6 +140,7 @@ impl<DB: Backend> Engine<DB> {
             return false;
         }
         let asked = Asked {
+            began: Instant::now(),
             positions: positions.clone(),
             news,
             of_all,
@@ -170,18 +176,19 @@ impl<DB: Backend> Engine<DB> {
 
     /// Takes in what became of positions that were being stored.
     pub(super) fn settled(&mut self, moved: Moved) {
-        let of_all = self
-            .settling
-            .asked
-            .as_ref()
-            .is_some_and(|asked| asked.of_all);
+        let asked = self.settling.asked.as_ref();
+        let of_all = asked.is_some_and(|asked| asked.of_all);
+        let took = asked.map_or(Duration::ZERO, |asked| asked.began.elapsed());
+        let pause = took
+            .saturating_mul(PAUSE_FOR_WORK)
+            .clamp(PAUSE, LONGEST_PAUSE);
         match self.take_in_moved(moved) {
             Ok(()) => {
                 let now = Instant::now();
                 if of_all {
                     self.tidying = now + TIDYING;
                 }
-                self.storing.succeeded(now + PAUSE, &self.health);
+                self.storing.succeeded(now + pause, &self.health);
             }
             Err(error) => self.storing_failed(&error),
         }

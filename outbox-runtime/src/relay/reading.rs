@@ -1,18 +1,17 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::engine::{Engine, in_time, of_task};
 use super::publishing::{Item, Key};
+use super::reader::READING;
 use super::scan::Question;
+use crate::domain::SHARDS;
 use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
 
 /// The longest pause while an id is missing: its transaction may end at any moment, and a foreign
 /// writer's commit wakes nobody.
 const GAP_PAUSE: Duration = Duration::from_millis(100);
-
-const READING: &str = "reading the outbox";
 
 /// How many rows a read asks for at least, however large messages are.
 const FEWEST_ROWS: usize = 8;
@@ -61,6 +60,7 @@ impl<DB: Backend> Engine<DB> {
             let arrived = self.asking.join_next().await;
             self.arrived = arrived.or(self.arrived.take());
             self.go_on_reading().await;
+            self.hold_fresh();
         }
     }
 
@@ -152,7 +152,7 @@ impl<DB: Backend> Engine<DB> {
         let answer = self.scans.answer(index, &question, read, in_order);
         self.gap_closed |= first_gap.is_some() && self.scans.first_gap() != first_gap;
         for row in answer.news {
-            self.hold(row);
+            self.receive(row);
         }
         round.news |= any;
         round.more |= answer.more;
@@ -180,12 +180,20 @@ impl<DB: Backend> Engine<DB> {
 
     /// Sends a question to the database.
     fn ask(&mut self, question: &Question, limit: usize) {
-        let (outbox, queries) = (self.outbox.clone(), Arc::clone(&self.queries));
+        let reader = self.reader.clone();
         let bytes = self.room_bytes();
-        let first_is_free = self.lanes.held_bytes() == 0;
+        let first_is_free = self.lanes.held_bytes() == 0 && self.fresh.is_empty();
         let (after, up_to, shards) = (question.after, question.up_to, question.shards);
         let (gaps, with_snapshot) = (question.gaps.clone(), !question.resting.is_empty());
         let measured = self.are_large;
+        let plain = !measured && question.gaps.is_empty() && question.resting.is_empty();
+        // Rows of others are looked at and not sent: as many of ours are to come as otherwise.
+        let limit = match (plain, question.shards.len()) {
+            (true, 1..) => self
+                .room()
+                .min(limit * usize::from(SHARDS) / question.shards.len()),
+            _ => limit,
+        };
         let read = async move {
             let request = LogRequest {
                 after,
@@ -198,10 +206,7 @@ impl<DB: Backend> Engine<DB> {
                 with_snapshot,
                 measured,
             };
-            let mut connection = outbox.connection().await?;
-            DB::read_log(&mut connection, &queries, &request)
-                .await
-                .map_err(Error::database(READING))
+            reader.read(&request).await
         };
         self.asking
             .spawn(in_time(self.options.lease / 3, READING, read));
@@ -227,16 +232,33 @@ impl<DB: Backend> Engine<DB> {
         Ok(())
     }
 
-    fn hold(&mut self, row: LogRow) {
+    /// No position passes the row from now on. Where it waits is looked for later.
+    fn receive(&mut self, row: LogRow) {
         let Some(epoch) = self.shards.epoch(row.shard) else {
             return;
         };
-        if !self.shards.read(row.shard, row.id) {
-            return;
+        if self.shards.read(row.shard, row.id) {
+            self.fresh_bytes += row.content.bytes();
+            self.fresh.push((epoch, row));
         }
+    }
+
+    /// Takes the rows that were read last into the lanes. The statement for the next ones may be
+    /// under way meanwhile.
+    pub(super) fn hold_fresh(&mut self) {
+        for (epoch, row) in std::mem::take(&mut self.fresh) {
+            // One that was lost and claimed again is read anew.
+            if self.shards.epoch(row.shard) == Some(epoch) {
+                self.hold(epoch, row);
+            }
+        }
+        self.fresh_bytes = 0;
+    }
+
+    fn hold(&mut self, epoch: i64, row: LogRow) {
         let (key, content) = match row.content {
             LogContent::NotRead => return,
-            LogContent::Message(message) => (Key::of(row.shard, &message.metadata), Ok(*message)),
+            LogContent::Message(message) => (Key::of(row.shard, &message.metadata), Ok(message)),
             // It takes its place in the order, and fails when its turn comes.
             LogContent::Unreadable(unreadable) => (
                 Key::of_unreadable(row.shard, row.id, &unreadable),

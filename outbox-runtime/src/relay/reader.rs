@@ -1,0 +1,111 @@
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use tokio::time::Instant;
+
+use crate::store::{Backend, Error, LogRead, LogRequest};
+use crate::unit_of_work::Outbox;
+
+/// How long a connection may wait for the next read before the pool gets it back.
+const LONGEST_IDLE: Duration = Duration::from_millis(50);
+/// How long it may go from read to read: the pool's own hooks and lifetimes are to have their say.
+const LONGEST_KEPT: Duration = Duration::from_secs(1);
+
+pub(super) const READING: &str = "reading the outbox";
+
+/// Reads the log, on one connection from read to read while they follow each other closely: without
+/// the pool's two looks whether it still lives, which take as long as a small read does.
+///
+/// It is kept only where the pool has another one for whoever wants it.
+#[derive(Debug)]
+pub(super) struct Reader<DB: Backend> {
+    outbox: Outbox<DB>,
+    queries: Arc<DB::RelayQueries>,
+    kept: Arc<Mutex<Option<Kept<DB>>>>,
+}
+
+#[derive(Debug)]
+struct Kept<DB: Backend> {
+    connection: PoolConnection<DB>,
+    /// When it came from the pool.
+    since: Instant,
+    /// When the pool gets it back.
+    until: Instant,
+}
+
+impl<DB: Backend> Clone for Reader<DB> {
+    fn clone(&self) -> Self {
+        Self {
+            outbox: self.outbox.clone(),
+            queries: Arc::clone(&self.queries),
+            kept: Arc::clone(&self.kept),
+        }
+    }
+}
+
+impl<DB: Backend> Reader<DB> {
+    pub(super) fn new(outbox: Outbox<DB>, queries: Arc<DB::RelayQueries>) -> Self {
+        Self {
+            outbox,
+            queries,
+            kept: Arc::default(),
+        }
+    }
+
+    /// Reads once more on a connection that the pool has looked at, if one that was kept fails.
+    ///
+    /// # Cancel safety
+    /// A dropped read gives its connection back to the pool.
+    pub(super) async fn read(&self, request: &LogRequest<'_>) -> Result<LogRead, Error> {
+        let kept = self.lock().take();
+        if let Some(mut kept) = kept.filter(|kept| kept.until > Instant::now()) {
+            let read = DB::read_log(&mut kept.connection, &self.queries, request).await;
+            if let Ok(read) = read {
+                self.keep(kept.connection, kept.since);
+                return Ok(read);
+            }
+        }
+        let since = Instant::now();
+        let mut connection = self.outbox.connection().await?;
+        let read = DB::read_log(&mut connection, &self.queries, request)
+            .await
+            .map_err(Error::database(READING))?;
+        self.keep(connection, since);
+        Ok(read)
+    }
+
+    /// When a connection that is kept is to be given back.
+    pub(super) fn rests_at(&self) -> Option<Instant> {
+        self.lock().as_ref().map(|kept| kept.until)
+    }
+
+    /// Gives a connection back that was kept for long enough.
+    pub(super) fn rest(&self) {
+        let now = Instant::now();
+        drop(self.lock().take_if(|kept| kept.until <= now));
+    }
+
+    /// Gives a connection back that is kept.
+    pub(super) fn give_back(&self) {
+        drop(self.lock().take());
+    }
+
+    fn keep(&self, connection: PoolConnection<DB>, since: Instant) {
+        let pool = self.outbox.pool();
+        let has_others = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
+        let until = (since + LONGEST_KEPT).min(Instant::now() + LONGEST_IDLE);
+        // SQLite has nothing to save here: it has no round trips.
+        if !DB::SINGLE_WRITER && has_others {
+            *self.lock() = Some(Kept {
+                connection,
+                since,
+                until,
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Kept<DB>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -42,6 +42,10 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 
+    /// Measure nothing; tell and draw the lines that earlier runs told as JSON. May be repeated
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "quick", "rounds"])]
+    pub(crate) lines: Vec<PathBuf>,
+
     /// List the sections
     #[arg(long)]
     pub(crate) list: bool,

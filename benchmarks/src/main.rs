@@ -16,10 +16,12 @@ mod sections;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser as _;
 
 use crate::bench::Bench;
 use crate::cli::{Cli, Role};
+use crate::line::Line;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -32,7 +34,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: Cli) -> anyhow::Result<()> {
+async fn run(cli: Cli) -> Result<()> {
     if let Some(Role::Relay(role)) = &cli.role {
         return child::relay(&cli, role).await;
     }
@@ -41,6 +43,14 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             println!("{:<12} {}", section.name, section.about);
         }
         return Ok(());
+    }
+    if !cli.lines.is_empty() {
+        let lines: Result<Vec<_>> = cli.lines.iter().map(|file| line::read(file)).collect();
+        let lines = lines?.concat();
+        if cli.json {
+            report::print_json(&lines)?;
+        }
+        return show(&cli, &lines);
     }
     let chosen = sections::chosen(&cli.only, cli.quick)?;
     let bench = Bench::new(&cli)?;
@@ -55,11 +65,16 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         lines.extend(found);
     }
     bench.progress.finish();
+    show(&cli, &lines)
+}
+
+/// A table, unless the lines were told as JSON already, and the picture.
+fn show(cli: &Cli, lines: &[Line]) -> Result<()> {
     if !cli.json {
-        report::print_table(&lines);
+        report::print_table(lines);
     }
-    if let Some(file) = &cli.plot {
-        plot::draw(&lines, file)?;
+    match &cli.plot {
+        Some(file) => plot::draw(lines, file),
+        None => Ok(()),
     }
-    Ok(())
 }

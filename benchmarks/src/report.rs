@@ -24,12 +24,12 @@ pub(crate) fn print_table(lines: &[Line]) {
     for line in lines {
         table.add_row([
             line.name.clone(),
-            line.unit.to_owned(),
+            line.unit.to_string(),
             figure(line.ours),
             figure(line.theirs),
             format!("{:.2}", line.ratio),
             format!("{:.2} to {:.2}", line.spread.0, line.spread.1),
-            line.goal.clone(),
+            line.goal.to_string(),
             if line.met { "yes" } else { "NO" }.to_owned(),
         ]);
     }

@@ -11,6 +11,7 @@ use outbox_tests::{
     postgres, quick,
 };
 use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
 
 on_both_databases!(a_commit_in_the_same_process_wakes_the_relay);
 
@@ -106,6 +107,82 @@ async fn broken_connections_are_made_anew_and_lose_nothing() {
     relay.health.wait_for(|health| health.is_healthy()).await;
     relay.stop().await;
     publisher.assert_complete(1, 10);
+}
+
+/// Events so close to each other that the relay reads them on one connection, which is cut again and
+/// again.
+#[tokio::test]
+async fn a_connection_that_goes_from_read_to_read_may_die() {
+    let Some(fixture) = postgres().await else {
+        return;
+    };
+    let publisher = RecordingPublisher::new();
+    let relay = RunningRelay::start(&fixture.outbox, &publisher);
+    let outside = PgPool::connect(&fixture.url).await.unwrap();
+    let cut_readers = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+            AND query LIKE '%ORDER BY message.id%'";
+    let mut cut = 0_i64;
+    for sequence in 1..=200 {
+        sqlx::query(sqlx::AssertSqlSafe(insert_events("a", [sequence])))
+            .execute(&outside)
+            .await
+            .unwrap();
+        fixture.outbox.wake();
+        if sequence % 10 == 0 {
+            publisher
+                .wait_for(usize::try_from(sequence).unwrap() - 5)
+                .await;
+            let more: i64 = sqlx::query_scalar(cut_readers)
+                .fetch_one(&outside)
+                .await
+                .unwrap();
+            cut += more;
+        }
+    }
+    publisher.wait_for(200).await;
+    relay.health.wait_for(|health| health.is_healthy()).await;
+    relay.stop().await;
+    publisher.assert_complete(1, 200);
+    assert!(cut > 0, "no connection was cut");
+}
+
+/// The relay keeps no connection that the service needs, even where there is but one.
+#[tokio::test]
+async fn a_small_pool_serves_the_relay_and_the_service() {
+    for connections in [1, 2] {
+        let Some(fixture) = postgres().await else {
+            return;
+        };
+        let pool = PgPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(Duration::from_secs(10))
+            .connect(&fixture.url)
+            .await
+            .unwrap();
+        let outbox = Outbox::new("small", pool.clone());
+        let publisher = RecordingPublisher::new();
+        let relay = RunningRelay::start(&outbox, &publisher);
+        let commits = ["a", "b", "c"].map(|name| {
+            let (pool, outbox) = (pool.clone(), outbox.clone());
+            tokio::spawn(async move {
+                for sequence in 1..=100 {
+                    sqlx::query(sqlx::AssertSqlSafe(insert_events(name, [sequence])))
+                        .execute(&pool)
+                        .await
+                        .unwrap();
+                    outbox.wake();
+                }
+            })
+        });
+        for commits in commits {
+            commits.await.unwrap();
+        }
+        publisher.wait_for(300).await;
+        relay.stop().await;
+        publisher.assert_complete(3, 100);
+        pool.close().await;
+    }
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub(super) struct Curves<'a>(Vec<Panel<'a>>);
 /// Ours and those beside it, over the same places.
 struct Panel<'a> {
     name: &'a str,
-    unit: &'static str,
+    unit: &'a str,
     series: Vec<Series<'a>>,
 }
 
@@ -43,8 +43,8 @@ impl<'a> Curves<'a> {
     pub(super) fn new(lines: &'a [Line]) -> Self {
         let mut curves: BTreeMap<&str, Vec<(f64, &Line)>> = BTreeMap::new();
         for line in lines {
-            if let Some((curve, x)) = line.point {
-                curves.entry(curve).or_default().push((x, line));
+            if let Some((curve, x)) = &line.point {
+                curves.entry(curve).or_default().push((*x, line));
             }
         }
         Self(
@@ -92,7 +92,7 @@ impl<'a> Panel<'a> {
         let series = std::iter::once(Series::new("ours", MET, ours)).chain(others);
         Self {
             name,
-            unit: lines.first().map_or("", |(_, line)| line.unit),
+            unit: lines.first().map_or("", |(_, line)| &line.unit),
             series: series.collect(),
         }
     }

@@ -209,7 +209,6 @@ impl<DB: Backend> Engine<DB> {
         if self.scheduling.is_due() {
             self.move_due().await;
         }
-        self.reader.rest();
         self.go_on_reading().await;
         if self.round.is_none() {
             // Between two reads, as both take of the same room.
@@ -224,6 +223,10 @@ impl<DB: Backend> Engine<DB> {
         // The database looks for the next rows while these are sorted.
         self.hold_fresh();
         self.dispatch();
+        if !self.shards.drained().is_empty() {
+            // Nobody publishes them until they are given up.
+            self.storing.hasten();
+        }
         if self.storing.is_due() && !self.settling.is_under_way() && self.has_positions_to_store() {
             self.store_positions().await;
         }
@@ -248,9 +251,6 @@ impl<DB: Backend> Engine<DB> {
             self.shards.have_news() || self.gap_closed || !self.shards.drained().is_empty();
         if has_more && !self.settling.is_under_way() {
             next = next.min(self.storing.due());
-        }
-        if let Some(rest) = self.reader.rests_at() {
-            next = next.min(rest);
         }
         if let Some(dispatch) = self.next_dispatch() {
             next = next.min(dispatch);
@@ -342,7 +342,6 @@ impl<DB: Backend> Engine<DB> {
             self.publishing.shutdown().await;
         }
         self.forget_reading();
-        self.reader.give_back();
         match timeout_at(deadline, self.settle_and_give_up()).await {
             Ok(Ok(())) => tracing::info!(instance = %self.instance, "the relay has stopped"),
             Ok(Err(error)) => {

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::store::{Backend, Error, LogRead, LogRequest};
 use crate::unit_of_work::Outbox;
@@ -58,8 +58,10 @@ impl<DB: Backend> Reader<DB> {
     /// # Cancel safety
     /// A dropped read gives its connection back to the pool.
     pub(super) async fn read(&self, request: &LogRequest<'_>) -> Result<LogRead, Error> {
-        let kept = self.lock().take();
-        if let Some(mut kept) = kept.filter(|kept| kept.until > Instant::now()) {
+        let kept = lock(&self.kept).take();
+        let is_good =
+            |kept: &Kept<DB>| kept.until > Instant::now() && !self.outbox.pool().is_closed();
+        if let Some(mut kept) = kept.filter(is_good) {
             let read = DB::read_log(&mut kept.connection, &self.queries, request).await;
             if let Ok(read) = read {
                 self.keep(kept.connection, kept.since);
@@ -75,37 +77,31 @@ impl<DB: Backend> Reader<DB> {
         Ok(read)
     }
 
-    /// When a connection that is kept is to be given back.
-    pub(super) fn rests_at(&self) -> Option<Instant> {
-        self.lock().as_ref().map(|kept| kept.until)
-    }
-
-    /// Gives a connection back that was kept for long enough.
-    pub(super) fn rest(&self) {
-        let now = Instant::now();
-        drop(self.lock().take_if(|kept| kept.until <= now));
-    }
-
-    /// Gives a connection back that is kept.
-    pub(super) fn give_back(&self) {
-        drop(self.lock().take());
-    }
-
     fn keep(&self, connection: PoolConnection<DB>, since: Instant) {
         let pool = self.outbox.pool();
         let has_others = pool.num_idle() > 0 || pool.size() < pool.options().get_max_connections();
-        let until = (since + LONGEST_KEPT).min(Instant::now() + LONGEST_IDLE);
         // SQLite has nothing to save here: it has no round trips.
-        if !DB::SINGLE_WRITER && has_others {
-            *self.lock() = Some(Kept {
-                connection,
-                since,
-                until,
-            });
+        if DB::SINGLE_WRITER || !has_others || pool.is_closed() {
+            return;
         }
+        let until = (since + LONGEST_KEPT).min(Instant::now() + LONGEST_IDLE);
+        *lock(&self.kept) = Some(Kept {
+            connection,
+            since,
+            until,
+        });
+        // Not by the relay itself: it may be waiting for a connection of the same pool.
+        let kept = Arc::downgrade(&self.kept);
+        tokio::spawn(async move {
+            sleep_until(until).await;
+            if let Some(kept) = kept.upgrade() {
+                drop(lock(&kept).take_if(|kept| kept.until <= until));
+            }
+        });
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Option<Kept<DB>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<DB: Backend>(kept: &Mutex<Option<Kept<DB>>>) -> MutexGuard<'_, Option<Kept<DB>>> {
+    // Nothing panics while the lock is held; if it did, the connection would still be whole.
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }

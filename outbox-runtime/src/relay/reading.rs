@@ -16,6 +16,9 @@ const GAP_PAUSE: Duration = Duration::from_millis(100);
 /// How many rows a read asks for at least, however large messages are.
 const FEWEST_ROWS: usize = 8;
 
+/// By how much a look at rows of few shards is widened at most.
+const MOST_WIDENED: usize = 8;
+
 /// Reads with every cursor, one after the other, of which one is under way.
 ///
 /// Only its statement runs beside the engine's other work, so that the database looks for the next
@@ -167,8 +170,8 @@ impl<DB: Backend> Engine<DB> {
             let bytes: usize = read.rows.iter().map(|row| row.content.bytes()).sum();
             let mean = bytes.checked_div(rows).unwrap_or_default();
             let most = self.options.max_held_bytes / 4;
-            self.are_large =
-                read.no_room_for.is_some() || mean.saturating_mul(self.read_size()) > most;
+            let may_come = widened(self.read_size(), self.shards.len());
+            self.are_large = read.no_room_for.is_some() || mean.saturating_mul(may_come) > most;
         }
         let is_cut_by_bytes = read.is_cut && read.passed.is_none() && rows < limit;
         let next = match read.no_room_for.is_some() || is_cut_by_bytes {
@@ -187,12 +190,9 @@ impl<DB: Backend> Engine<DB> {
         let (gaps, with_snapshot) = (question.gaps.clone(), !question.resting.is_empty());
         let measured = self.are_large;
         let plain = !measured && question.gaps.is_empty() && question.resting.is_empty();
-        // Rows of others are looked at and not sent: as many of ours are to come as otherwise.
-        let limit = match (plain, question.shards.len()) {
-            (true, 1..) => self
-                .room()
-                .min(limit * usize::from(SHARDS) / question.shards.len()),
-            _ => limit,
+        let limit = match plain {
+            true => self.room().min(widened(limit, question.shards.len())),
+            false => limit,
         };
         let read = async move {
             let request = LogRequest {
@@ -298,4 +298,11 @@ impl<DB: Backend> Engine<DB> {
         }
         pause
     }
+}
+
+/// How many rows to look at, so that about as many are of these shards as otherwise: rows of others are
+/// looked at and not sent. Where all are of these shards after all, they are not too many.
+fn widened(limit: usize, shards: usize) -> usize {
+    let share = usize::from(SHARDS).checked_div(shards).unwrap_or(1);
+    limit.saturating_mul(share.min(MOST_WIDENED))
 }

@@ -18,8 +18,8 @@ SELECT
     END,
     message.traceparent,
     message.tracestate,
-    message.headers,
-    message.payload
+    message.headers::text,
+    message.payload::text
 FROM outbox_message AS message
 WHERE message.id > $1 AND message.id <= $2
 ORDER BY message.id

@@ -27,8 +27,8 @@ SELECT
     NULL::timestamptz,
     NULL::text,
     NULL::text,
-    NULL::json,
-    NULL::json,
+    NULL::text,
+    NULL::text,
     look.rows,
     CASE WHEN look.rows < look.last - $1 THEN ARRAY(
         SELECT unnest(ARRAY[near.before + 1, near.id - 1])
@@ -61,8 +61,8 @@ UNION ALL
         END,
         message.traceparent,
         message.tracestate,
-        message.headers,
-        message.payload,
+        message.headers::text,
+        message.payload::text,
         NULL::bigint,
         NULL::bigint[]
     FROM outbox_message AS message

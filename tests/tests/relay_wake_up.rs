@@ -2,7 +2,7 @@
 #![cfg(feature = "postgres")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outbox_runtime::Outbox;
 use outbox_runtime::relay::RelayOptions;
@@ -183,6 +183,38 @@ async fn a_small_pool_serves_the_relay_and_the_service() {
         publisher.assert_complete(3, 100);
         pool.close().await;
     }
+}
+
+/// A service may hold all connections but one for long, and what the relay keeps is that one.
+#[tokio::test]
+async fn the_relay_does_not_wait_for_a_connection_that_it_keeps() {
+    let Some(fixture) = postgres().await else {
+        return;
+    };
+    let options = PgPoolOptions::new().max_connections(2);
+    let pool = options.connect(&fixture.url).await.unwrap();
+    let builder = Outbox::builder("small", pool.clone()).notify(false);
+    let outbox = builder.build().unwrap();
+    let publisher = RecordingPublisher::new();
+    // Each of its statements may take a third of that, the wait for a connection included; and it
+    // looks for shards far more often than it reads.
+    let options = asleep().lease(Duration::from_secs(3));
+    let relay = RunningRelay::start_with(&outbox, &publisher, options);
+    for sequence in 1..=3 {
+        fixture.run_sql(&insert_events("a", [sequence])).await;
+        outbox.wake();
+        publisher.wait_for(usize::try_from(sequence).unwrap()).await;
+        let held = pool.acquire().await.unwrap();
+        let until = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < until {
+            let health = relay.health.get();
+            assert!(health.is_healthy(), "{health:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(held);
+    }
+    relay.stop().await;
+    publisher.assert_complete(1, 3);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::fault::{self, Point};
 use crate::store::{Backend, Error, ShardLease, ShardSet};
 use crate::telemetry::metrics::LeaseChange;
 
-/// How long published messages may wait to be written down: what a crash repeats.
+/// How long published messages wait to be written down at least. A crash repeats them.
 const PAUSE: Duration = Duration::from_millis(10);
 /// How many times longer than it took to write them down, and for how long at most: what is written is
 /// rows of 64 shards again and again, which takes the longer the more an old snapshot keeps of them.
@@ -26,22 +26,29 @@ const STORING: &str = "storing the relay's positions";
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// The one statement that runs.
-    task: JoinSet<Result<ShardSet, Error>>,
+    task: JoinSet<Result<Stored, Error>>,
     asked: Option<Asked>,
 }
 
 /// What is to be written down.
 #[derive(Debug)]
 struct Asked {
-    began: Instant,
     positions: Vec<ShardLease>,
     news: News,
     of_all: bool,
     gap_closed: bool,
 }
 
+/// What the database did.
+#[derive(Debug)]
+pub(super) struct Stored {
+    moved: ShardSet,
+    /// How long that took, without the wait for a connection.
+    took: Duration,
+}
+
 /// What became of it.
-pub(super) type Moved = Result<Result<ShardSet, Error>, JoinError>;
+pub(super) type Moved = Result<Result<Stored, Error>, JoinError>;
 
 impl Settling {
     pub(super) fn is_under_way(&self) -> bool {
@@ -140,7 +147,6 @@ impl<DB: Backend> Engine<DB> {
             return false;
         }
         let asked = Asked {
-            began: Instant::now(),
             positions: positions.clone(),
             news,
             of_all,
@@ -152,12 +158,14 @@ impl<DB: Backend> Engine<DB> {
             let passed = fault::at(Point::BeforeSettle).await;
             passed.map_err(|fault| Error::database(STORING)(fault.into()))?;
             let mut writing = outbox.writing().await?;
+            let began = Instant::now();
             let connection = writing.connection();
             let moved = DB::advance(connection, &queries, instance, &positions, news.journal)
                 .await
                 .map_err(Error::database(STORING))?;
             writing.finish().await?;
-            Ok(moved)
+            let took = began.elapsed();
+            Ok(Stored { moved, took })
         };
         let limit = self.options.lease / 3;
         self.settling.task.spawn(in_time(limit, STORING, store));
@@ -178,7 +186,8 @@ impl<DB: Backend> Engine<DB> {
     pub(super) fn settled(&mut self, moved: Moved) {
         let asked = self.settling.asked.as_ref();
         let of_all = asked.is_some_and(|asked| asked.of_all);
-        let took = asked.map_or(Duration::ZERO, |asked| asked.began.elapsed());
+        let stored = moved.as_ref().ok().and_then(|stored| stored.as_ref().ok());
+        let took = stored.map_or(Duration::ZERO, |stored| stored.took);
         let pause = took
             .saturating_mul(PAUSE_FOR_WORK)
             .clamp(PAUSE, LONGEST_PAUSE);
@@ -200,7 +209,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         };
         let moved = match of_task(STORING, moved) {
-            Ok(moved) => moved,
+            Ok(stored) => stored.moved,
             Err(error) => {
                 self.shards.take_back(asked.news);
                 self.gap_closed |= asked.gap_closed;

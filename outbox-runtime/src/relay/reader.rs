@@ -4,6 +4,7 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use tokio::time::{Instant, sleep_until};
 
+use crate::error_text;
 use crate::store::{Backend, Error, LogRead, LogRequest};
 use crate::unit_of_work::Outbox;
 
@@ -63,9 +64,15 @@ impl<DB: Backend> Reader<DB> {
             |kept: &Kept<DB>| kept.until > Instant::now() && !self.outbox.pool().is_closed();
         if let Some(mut kept) = kept.filter(is_good) {
             let read = DB::read_log(&mut kept.connection, &self.queries, request).await;
-            if let Ok(read) = read {
-                self.keep(kept.connection, kept.since);
-                return Ok(read);
+            match read {
+                Ok(read) => {
+                    self.keep(kept.connection, kept.since);
+                    return Ok(read);
+                }
+                Err(error) => {
+                    let reason = error_text::of_error(&Error::database(READING)(error));
+                    tracing::debug!(%reason, "a connection that was kept failed; another one reads");
+                }
             }
         }
         let since = Instant::now();

@@ -10,12 +10,8 @@ use crate::fault::{self, Point};
 use crate::store::{Backend, Error, ShardLease, ShardSet};
 use crate::telemetry::metrics::LeaseChange;
 
-/// How long published messages wait to be written down at least. A crash repeats them.
+/// How long published messages may wait to be written down: what a crash repeats.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How many times longer than it took to write them down, and for how long at most: what is written is
-/// rows of 64 shards again and again, which takes the longer the more an old snapshot keeps of them.
-const PAUSE_FOR_WORK: u32 = 10;
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How often positions follow the cursor where nothing was published, so that a restart does not
 /// read the same rows again.
 const TIDYING: Duration = Duration::from_secs(5);
@@ -26,7 +22,7 @@ const STORING: &str = "storing the relay's positions";
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// The one statement that runs.
-    task: JoinSet<Result<Stored, Error>>,
+    task: JoinSet<Result<ShardSet, Error>>,
     asked: Option<Asked>,
 }
 
@@ -39,16 +35,8 @@ struct Asked {
     gap_closed: bool,
 }
 
-/// What the database did.
-#[derive(Debug)]
-pub(super) struct Stored {
-    moved: ShardSet,
-    /// How long that took, without the wait for a connection.
-    took: Duration,
-}
-
 /// What became of it.
-pub(super) type Moved = Result<Result<Stored, Error>, JoinError>;
+pub(super) type Moved = Result<Result<ShardSet, Error>, JoinError>;
 
 impl Settling {
     pub(super) fn is_under_way(&self) -> bool {
@@ -158,14 +146,12 @@ impl<DB: Backend> Engine<DB> {
             let passed = fault::at(Point::BeforeSettle).await;
             passed.map_err(|fault| Error::database(STORING)(fault.into()))?;
             let mut writing = outbox.writing().await?;
-            let began = Instant::now();
             let connection = writing.connection();
             let moved = DB::advance(connection, &queries, instance, &positions, news.journal)
                 .await
                 .map_err(Error::database(STORING))?;
             writing.finish().await?;
-            let took = began.elapsed();
-            Ok(Stored { moved, took })
+            Ok(moved)
         };
         let limit = self.options.lease / 3;
         self.settling.task.spawn(in_time(limit, STORING, store));
@@ -184,20 +170,18 @@ impl<DB: Backend> Engine<DB> {
 
     /// Takes in what became of positions that were being stored.
     pub(super) fn settled(&mut self, moved: Moved) {
-        let asked = self.settling.asked.as_ref();
-        let of_all = asked.is_some_and(|asked| asked.of_all);
-        let stored = moved.as_ref().ok().and_then(|stored| stored.as_ref().ok());
-        let took = stored.map_or(Duration::ZERO, |stored| stored.took);
-        let pause = took
-            .saturating_mul(PAUSE_FOR_WORK)
-            .clamp(PAUSE, LONGEST_PAUSE);
+        let of_all = self
+            .settling
+            .asked
+            .as_ref()
+            .is_some_and(|asked| asked.of_all);
         match self.take_in_moved(moved) {
             Ok(()) => {
                 let now = Instant::now();
                 if of_all {
                     self.tidying = now + TIDYING;
                 }
-                self.storing.succeeded(now + pause, &self.health);
+                self.storing.succeeded(now + PAUSE, &self.health);
             }
             Err(error) => self.storing_failed(&error),
         }
@@ -209,7 +193,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         };
         let moved = match of_task(STORING, moved) {
-            Ok(stored) => stored.moved,
+            Ok(moved) => moved,
             Err(error) => {
                 self.shards.take_back(asked.news);
                 self.gap_closed |= asked.gap_closed;

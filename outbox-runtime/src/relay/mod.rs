@@ -89,7 +89,6 @@ mod positions;
 mod publishing;
 mod ranges;
 mod rate;
-mod reader;
 mod reading;
 mod scan;
 mod scheduling;

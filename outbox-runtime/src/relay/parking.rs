@@ -81,7 +81,7 @@ impl Parked {
             id,
             shard: key.shard,
             epoch,
-            lane: key.lane.to_string(),
+            lane: key.lane,
             failure: None,
         });
     }
@@ -108,7 +108,7 @@ impl Parked {
             id,
             shard: key.shard,
             epoch,
-            lane: key.lane.to_string(),
+            lane: key.lane.clone(),
             failure: Some(failure),
         });
         self.lanes.insert(key);
@@ -120,7 +120,7 @@ impl Parked {
         if let Some(lane) = &row.goes_to {
             self.lanes.insert(Key {
                 shard: key.shard,
-                lane: lane.as_str().into(),
+                lane: lane.clone(),
             });
         }
         self.outcome(key, epoch).failed = Some(row);
@@ -132,7 +132,7 @@ impl Parked {
             .or_insert_with(|| LaneOutcome {
                 shard: key.shard,
                 epoch,
-                lane: key.lane.to_string(),
+                lane: key.lane.clone(),
                 published: Vec::new(),
                 failed: None,
             })
@@ -215,9 +215,6 @@ impl Parked {
 
 impl From<ParkedLane> for Key {
     fn from(ParkedLane { shard, lane }: ParkedLane) -> Self {
-        Self {
-            shard,
-            lane: lane.into(),
-        }
+        Self { shard, lane }
     }
 }

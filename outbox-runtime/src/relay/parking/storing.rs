@@ -123,12 +123,12 @@ impl<DB: Backend> Engine<DB> {
             };
             let content = match row.content {
                 LogContent::NotRead => continue,
-                LogContent::Message(message) => Ok(message),
+                LogContent::Message(message) => Ok(*message),
                 LogContent::Unreadable(unreadable) => Err(unreadable),
             };
             let key = Key {
                 shard: row.shard,
-                lane: row.lane.into(),
+                lane: row.lane,
             };
             let is_out = match &current {
                 Some((last, is_out)) if *last == key => *is_out,

@@ -26,7 +26,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "SECTION")]
     pub(crate) only: Vec<String>,
 
-    /// How many rounds each pair is measured, after one that warms up
+    /// How many rounds each pair is measured, after one that warms up; peers have one with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: Option<u16>,
 
@@ -43,7 +43,7 @@ pub(crate) struct Cli {
     pub(crate) plot: Option<PathBuf>,
 
     /// Measure nothing; tell and draw the lines that earlier runs told as JSON. May be repeated
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "quick", "rounds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "quick", "rounds", "list", "tiny"])]
     pub(crate) lines: Vec<PathBuf>,
 
     /// List the sections

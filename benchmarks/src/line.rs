@@ -84,7 +84,7 @@ impl Line {
     }
 
     /// Makes it a point of a curve.
-    pub(crate) fn at(mut self, curve: &'static str, x: f64) -> Self {
+    pub(crate) fn at(mut self, curve: impl Into<Cow<'static, str>>, x: f64) -> Self {
         self.point = Some((curve.into(), x));
         self
     }

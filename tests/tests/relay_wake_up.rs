@@ -109,10 +109,9 @@ async fn broken_connections_are_made_anew_and_lose_nothing() {
     publisher.assert_complete(1, 10);
 }
 
-/// Events so close to each other that the relay reads them on one connection, which is cut again and
-/// again.
+/// Events close to each other, and whatever connection read last is cut again and again.
 #[tokio::test]
-async fn a_connection_that_goes_from_read_to_read_may_die() {
+async fn a_reader_that_is_cut_again_and_again_skips_nothing() {
     let Some(fixture) = postgres().await else {
         return;
     };
@@ -185,9 +184,9 @@ async fn a_small_pool_serves_the_relay_and_the_service() {
     }
 }
 
-/// A service may hold all connections but one for long, and what the relay keeps is that one.
+/// A service may hold all connections but one for long: the relay gets on with the one that is left.
 #[tokio::test]
-async fn the_relay_does_not_wait_for_a_connection_that_it_keeps() {
+async fn a_relay_needs_one_connection_of_the_pool() {
     let Some(fixture) = postgres().await else {
         return;
     };

@@ -152,7 +152,7 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "SECTION")]
     pub(crate) only: Vec<String>,
 
-    /// How many rounds each pair is measured; 5 unless told, 2 with --quick
+    /// How many rounds each pair is measured; 5 unless told, 2 with --quick, of peers 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) rounds: Option<u16>,
 

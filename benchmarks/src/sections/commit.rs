@@ -26,9 +26,6 @@ const MANY_EVENTS: usize = 20;
 /// Each worker changes accounts of its own, so that what is measured is no queue for a row.
 const ACCOUNTS_EACH: i64 = 50;
 
-const POOL_AS_IT_IS: &str = "";
-const POOL_WITHOUT_TESTS: &str = ", test_before_acquire off";
-
 /// What is in an event, about 100 bytes.
 pub(crate) const NOTE: &str = "a deposit at the counter, counted twice, receipt handed over";
 
@@ -71,7 +68,10 @@ async fn one_event(bench: &Bench, stage: &Stage) -> Result<[Line; 2]> {
             &ours,
             &transaction,
         )
-        .at(stage.curve(), stage.connections.into()),
+        .at(
+            format!("commit{}", stage.about_pool()),
+            stage.connections.into(),
+        ),
         Line::compare(
             name("the best single statement"),
             "commits/s",
@@ -142,49 +142,47 @@ pub(crate) struct Stage {
     pub(crate) pool: PgPool,
     outbox: Outbox<Postgres>,
     connections: u16,
-    /// What is special about the pool.
-    about_pool: &'static str,
     span: std::time::Duration,
 }
 
 impl Stage {
     pub(crate) async fn new(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
         let pool = database.pool(connections.into()).await?;
-        Self::on(bench, database, (pool, connections), POOL_AS_IT_IS).await
+        Self::on(bench, database, pool, connections).await
     }
 
     async fn without_tests(bench: &Bench, database: &Database, connections: u16) -> Result<Self> {
         let pool = database.pool_without_tests(connections.into()).await?;
-        Self::on(bench, database, (pool, connections), POOL_WITHOUT_TESTS).await
+        Self::on(bench, database, pool, connections).await
     }
 
     async fn on(
         bench: &Bench,
         database: &Database,
-        (pool, connections): (PgPool, u16),
-        about_pool: &'static str,
+        pool: PgPool,
+        connections: u16,
     ) -> Result<Self> {
         let outbox = database.outbox(&pool).await?;
         script(&pool, "DROP TABLE IF EXISTS accounts").await?;
         script(&pool, ACCOUNTS).await?;
         Ok(Self {
-            connections,
             pool,
             outbox,
-            about_pool,
+            connections,
             span: bench.span(),
         })
     }
 
     fn name(&self, what: &str, beside: &str) -> String {
-        let (connections, about_pool) = (self.connections, self.about_pool);
+        let (connections, about_pool) = (self.connections, self.about_pool());
         format!("{what}, {connections} connections{about_pool} | {beside}")
     }
 
-    fn curve(&self) -> &'static str {
-        match self.about_pool {
-            POOL_AS_IT_IS => "commit",
-            _ => "commit, test_before_acquire off",
+    /// What is special about the pool.
+    fn about_pool(&self) -> &'static str {
+        match self.pool.options().get_test_before_acquire() {
+            true => "",
+            false => ", test_before_acquire off",
         }
     }
 
@@ -197,7 +195,8 @@ impl Stage {
         Committers {
             name: format!(
                 "{name}, {} connections{}",
-                self.connections, self.about_pool
+                self.connections,
+                self.about_pool()
             ),
             stage: self,
             events,

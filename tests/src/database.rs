@@ -5,6 +5,9 @@ use sqlx::Pool;
 /// A database that tests can look into.
 #[async_trait]
 pub trait TestDatabase: Backend {
+    /// Makes the parking of each message take a millisecond or more.
+    const SLOW_PARKING: &'static str;
+
     /// Runs SQL; several statements are allowed.
     async fn run_sql(pool: &Pool<Self>, sql: &str);
 

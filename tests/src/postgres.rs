@@ -40,6 +40,12 @@ pub async fn postgres() -> Option<Fixture<Postgres>> {
 
 #[async_trait]
 impl TestDatabase for Postgres {
+    const SLOW_PARKING: &'static str = "
+        CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+        CREATE TRIGGER slowly BEFORE INSERT ON outbox_parked
+        FOR EACH ROW EXECUTE FUNCTION slowly()";
+
     async fn run_sql(pool: &Pool<Self>, sql: &str) {
         sqlx::raw_sql(AssertSqlSafe(sql))
             .execute(pool)

@@ -24,6 +24,18 @@ pub async fn sqlite() -> Fixture<Sqlite> {
 
 #[async_trait]
 impl TestDatabase for Sqlite {
+    // It has nothing that sleeps, so it counts.
+    const SLOW_PARKING: &'static str = "
+        CREATE TRIGGER slowly BEFORE INSERT ON outbox_parked
+        BEGIN
+            SELECT count(*) FROM (
+                WITH RECURSIVE step (n) AS (
+                    SELECT 1 UNION ALL SELECT n + 1 FROM step WHERE n < 5000
+                )
+                SELECT n FROM step
+            );
+        END";
+
     async fn run_sql(pool: &Pool<Self>, sql: &str) {
         sqlx::raw_sql(AssertSqlSafe(sql))
             .execute(pool)

@@ -36,6 +36,7 @@ on_both_databases!(
     an_outage_does_not_count_as_attempts,
     a_row_that_is_no_message_is_dead_in_its_aggregates_order,
     a_lane_that_was_left_without_a_head_gets_one,
+    what_takes_too_long_to_park_at_once_is_parked_in_pieces,
 );
 
 const PARKED: &str = "SELECT count(*) FROM outbox_parked";
@@ -515,4 +516,23 @@ async fn a_lane_that_was_left_without_a_head_gets_one<DB: TestDatabase>(fixture:
     eventually(&fixture, PARKED, 0).await;
     relay.stop().await;
     assert_eq!(publisher.sequences()["bad"], [2, 3]);
+}
+
+async fn what_takes_too_long_to_park_at_once_is_parked_in_pieces<DB: TestDatabase>(
+    fixture: Fixture<DB>,
+) {
+    fixture.run_sql(DB::SLOW_PARKING).await;
+    let publisher = refusing(1);
+    let options = quick().lease(Duration::from_millis(900));
+    fixture.run_sql(&insert_events("bad", 1..=2_000)).await;
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
+    eventually(&fixture, POSITION, 2_000).await;
+    assert_eq!(fixture.number(PARKED).await, 2_000);
+    publisher.accept();
+    requeue(&fixture).await;
+    publisher.wait_for(2_000).await;
+    eventually(&fixture, PARKED, 0).await;
+    relay.stop().await;
+    publisher.assert_complete(1, 2_000);
+    assert_eq!(publisher.overlaps(), 0);
 }

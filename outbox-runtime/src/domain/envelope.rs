@@ -114,7 +114,8 @@ impl Metadata {
 impl AggregateRef {
     /// Type and id as one text that databases can index: bounded, and without NUL.
     pub(crate) fn lane(&self) -> String {
-        let mut key = KeyWriter::new();
+        let bytes = self.aggregate_type.len() + 1 + self.aggregate_id.len();
+        let mut key = KeyWriter::with_capacity(bytes);
         for text in [
             self.aggregate_type.as_str(),
             // The unit separator: a control character that no type's name holds.

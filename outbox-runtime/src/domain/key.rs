@@ -41,6 +41,13 @@ impl KeyWriter {
         Self::default()
     }
 
+    pub(crate) fn with_capacity(bytes: usize) -> Self {
+        Self {
+            key: String::with_capacity(bytes),
+            failed: false,
+        }
+    }
+
     /// Appends text of the template as it stands.
     pub fn literal(&mut self, text: &str) {
         self.key.push_str(text);

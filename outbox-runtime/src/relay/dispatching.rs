@@ -163,7 +163,7 @@ impl<DB: Backend> Engine<DB> {
             }
             self.take_out_of_parked(&key, &taken);
             let Some(error) = error else {
-                self.lanes.done(&key);
+                self.lanes.done(key);
                 continue;
             };
             let attempt = Attempt {

@@ -18,12 +18,13 @@ use super::parking::Parked;
 use super::positions::Settling;
 use super::publishing::{Done, Item, Key};
 use super::rate::Bucket;
+use super::reader::Reader;
 use super::reading::Round;
 use super::scan::Scans;
 use super::shards::Shards;
 use crate::broker::Publisher;
 use crate::health::HealthHandle;
-use crate::store::{Backend, Error, LogRead, ShardSet, Wake};
+use crate::store::{Backend, Error, LogRead, LogRow, ShardSet, Wake};
 use crate::telemetry::metrics::LeaseChange;
 use crate::unit_of_work::Outbox;
 
@@ -46,11 +47,15 @@ pub(super) struct Engine<DB: Backend> {
     pub(super) lanes: Lanes<Key, Item>,
     pub(super) parked: Parked,
     pub(super) publishing: JoinSet<(Call, Done)>,
+    pub(super) reader: Reader<DB>,
     /// The reads of all cursors that are under way, if any are.
     pub(super) round: Option<Round>,
     /// The one statement of them that runs, and what came of it.
     pub(super) asking: JoinSet<Result<LogRead, Error>>,
     pub(super) arrived: Option<Result<Result<LogRead, Error>, JoinError>>,
+    /// Rows that were read and are not in the lanes yet, with the epoch of their shard.
+    pub(super) fresh: Vec<(i64, LogRow)>,
+    pub(super) fresh_bytes: usize,
     /// Positions that are being written down.
     pub(super) settling: Settling,
     /// What the calls in `publishing` hold.
@@ -110,6 +115,7 @@ impl<DB: Backend> Engine<DB> {
             schedules: outbox.inner.schedules.listen(),
             instance: outbox.inner.clock.new_id(),
             letters: outbox.inner.letters.listen(),
+            reader: Reader::new(outbox.clone(), Arc::clone(&queries)),
             outbox,
             queries,
             publisher,
@@ -131,6 +137,8 @@ impl<DB: Backend> Engine<DB> {
             round: None,
             asking: JoinSet::new(),
             arrived: None,
+            fresh: Vec::new(),
+            fresh_bytes: 0,
             settling: Settling::default(),
             in_flight_bytes: 0,
             lease_until: watch::Sender::new(now),
@@ -205,13 +213,20 @@ impl<DB: Backend> Engine<DB> {
         if self.round.is_none() {
             // Between two reads, as both take of the same room.
             if self.parking.is_due() && !self.parked.is_idle() {
+                self.hold_fresh();
                 self.keep_parking().await;
             }
             if self.reading.is_due() && self.has_room() {
                 self.begin_reading().await;
             }
         }
+        // The database looks for the next rows while these are sorted.
+        self.hold_fresh();
         self.dispatch();
+        if !self.shards.drained().is_empty() {
+            // Nobody publishes them until they are given up.
+            self.storing.hasten();
+        }
         if self.storing.is_due() && !self.settling.is_under_way() && self.has_positions_to_store() {
             self.store_positions().await;
         }
@@ -277,13 +292,13 @@ impl<DB: Backend> Engine<DB> {
     pub(super) fn room(&self) -> usize {
         self.options
             .max_held
-            .saturating_sub(self.lanes.held() + self.parked.unstored())
+            .saturating_sub(self.lanes.held() + self.fresh.len() + self.parked.unstored())
     }
 
     /// How many bytes more may be held.
     pub(super) fn room_bytes(&self) -> usize {
         let most = self.options.max_held_bytes;
-        most.saturating_sub(self.lanes.held_bytes())
+        most.saturating_sub(self.lanes.held_bytes() + self.fresh_bytes)
     }
 
     /// How many rows a read asks for.

@@ -1,3 +1,4 @@
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
@@ -68,7 +69,7 @@ pub(super) struct Taken<K, T> {
     /// The key.
     pub(super) key: K,
     /// At least one item.
-    pub(super) items: Vec<T>,
+    pub(super) items: VecDeque<T>,
 }
 
 impl<K, T> Default for Lanes<K, T> {
@@ -89,20 +90,18 @@ impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
     pub(super) fn push(&mut self, key: K, item: T) {
         self.held += 1;
         self.held_bytes += item.bytes();
-        if let Some(lane) = self.lanes.get_mut(&key) {
-            lane.queue.push_back(item);
-            return;
+        match self.lanes.entry(key) {
+            Entry::Occupied(mut lane) => lane.get_mut().queue.push_back(item),
+            Entry::Vacant(place) => {
+                self.ready.push_back(place.key().clone());
+                place.insert(Lane {
+                    queue: VecDeque::from([item]),
+                    state: State::Ready,
+                    attempts: 0,
+                    failing_since: None,
+                });
+            }
         }
-        self.ready.push_back(key.clone());
-        self.lanes.insert(
-            key,
-            Lane {
-                queue: VecDeque::from([item]),
-                state: State::Ready,
-                attempts: 0,
-                failing_since: None,
-            },
-        );
     }
 
     /// How many items are in the queues or out to be worked on.
@@ -156,9 +155,18 @@ impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
                 continue;
             }
             let most = if lane.attempts > 0 { 1 } else { left };
-            let mut items = Vec::new();
+            let mut items = VecDeque::new();
             let mut bytes = 0;
             let mut is_full = false;
+            let first = lane.queue.front().map_or(0, Weighed::bytes);
+            let all = (lane.queue.len() <= most).then(|| bytes_of(&lane.queue));
+            if let Some(all) = all.filter(|&all| all <= rest && first <= room) {
+                // As it is: what most lanes hold fits, and needs no second queue.
+                items = std::mem::take(&mut lane.queue);
+                bytes = all;
+                rest -= all;
+                room = rest;
+            }
             while items.len() < most
                 && let Some(item) = lane.queue.pop_front()
             {
@@ -171,7 +179,7 @@ impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
                 rest = rest.saturating_sub(size);
                 room = rest;
                 bytes += size;
-                items.push(item);
+                items.push_back(item);
             }
             if items.is_empty() {
                 skipped.push(key);
@@ -195,18 +203,24 @@ impl<K: Hash + Eq + Clone, T: Weighed> Lanes<K, T> {
     }
 
     /// All that was taken of the key is finished.
-    pub(super) fn done(&mut self, key: &K) {
-        let Some(lane) = self.lanes.get_mut(key) else {
+    pub(super) fn done(&mut self, key: K) {
+        let Entry::Occupied(mut place) = self.lanes.entry(key) else {
             return;
         };
+        let lane = place.get_mut();
         let State::Busy { taken, bytes, .. } = lane.state else {
             return;
         };
         self.held -= taken;
         self.held_bytes -= bytes;
+        if lane.queue.is_empty() {
+            place.remove();
+            return;
+        }
         lane.attempts = 0;
         lane.failing_since = None;
-        self.make_ready(key);
+        lane.state = State::Ready;
+        self.ready.push_back(place.key().clone());
     }
 
     /// The first items that were taken of the key are finished, but not those in `rest`: they go

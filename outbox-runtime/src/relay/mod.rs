@@ -89,6 +89,7 @@ mod positions;
 mod publishing;
 mod ranges;
 mod rate;
+mod reader;
 mod reading;
 mod scan;
 mod scheduling;

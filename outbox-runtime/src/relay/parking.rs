@@ -39,13 +39,19 @@ use tokio::time::Instant;
 use super::publishing::Key;
 use crate::store::{FailedRow, LaneOutcome, ParkedFailure, ParkedLane, ShardSet, ToPark};
 
+/// How many rows are written down at once at most.
+const LARGEST_PIECE: usize = 1000;
+
 /// The parked lanes of this instance's shards, and what is to be written down about them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Parked {
     /// Every lane of which a row is in the table or in `to_park`.
     lanes: HashSet<Key>,
     to_park: Vec<ToPark>,
     outcomes: HashMap<Key, LaneOutcome>,
+    /// How many rows are written at once, and how many of a lane are read: fewer after one that
+    /// took too long, as it would take too long again and again.
+    piece: usize,
     /// When a head may be due that failed here. Others, and what operators change, are looked for
     /// from time to time.
     next_due: Option<Instant>,
@@ -57,6 +63,22 @@ pub(super) struct Parked {
     last_failure: Option<String>,
     /// What the health was told.
     reported: Option<String>,
+}
+
+impl Default for Parked {
+    fn default() -> Self {
+        Self {
+            lanes: HashSet::new(),
+            to_park: Vec::new(),
+            outcomes: HashMap::new(),
+            piece: LARGEST_PIECE,
+            next_due: None,
+            refreshed: None,
+            is_stale: false,
+            last_failure: None,
+            reported: None,
+        }
+    }
 }
 
 impl Parked {
@@ -81,7 +103,7 @@ impl Parked {
             id,
             shard: key.shard,
             epoch,
-            lane: key.lane,
+            lane: key.lane.to_string(),
             failure: None,
         });
     }
@@ -108,7 +130,7 @@ impl Parked {
             id,
             shard: key.shard,
             epoch,
-            lane: key.lane.clone(),
+            lane: key.lane.to_string(),
             failure: Some(failure),
         });
         self.lanes.insert(key);
@@ -120,7 +142,7 @@ impl Parked {
         if let Some(lane) = &row.goes_to {
             self.lanes.insert(Key {
                 shard: key.shard,
-                lane: lane.clone(),
+                lane: lane.as_str().into(),
             });
         }
         self.outcome(key, epoch).failed = Some(row);
@@ -132,7 +154,7 @@ impl Parked {
             .or_insert_with(|| LaneOutcome {
                 shard: key.shard,
                 epoch,
-                lane: key.lane.clone(),
+                lane: key.lane.to_string(),
                 published: Vec::new(),
                 failed: None,
             })
@@ -152,13 +174,41 @@ impl Parked {
         self.to_park.is_empty() && self.outcomes.is_empty()
     }
 
-    /// All is written down, and these lanes are empty.
-    fn stored(&mut self, empty: Vec<ParkedLane>) {
-        self.to_park.clear();
-        self.outcomes.clear();
+    /// What to write down next. What became of a lane comes after all rows that are to be parked: it
+    /// is empty only when nothing of it is still to come.
+    fn next_piece(&self) -> Piece {
+        let rows = self.to_park.len().min(self.piece);
+        let mut room = self.piece;
+        let outcomes = self.outcomes.iter().take_while(|(_, outcome)| {
+            let fits = room > 0;
+            room = room.saturating_sub(outcome.published.len() + 1);
+            fits
+        });
+        let settles = rows == self.to_park.len();
+        Piece {
+            rows,
+            lanes: outcomes
+                .filter(|_| settles)
+                .map(|(key, _)| key.clone())
+                .collect(),
+        }
+    }
+
+    /// The piece is written down, and these lanes are empty.
+    fn stored(&mut self, piece: &Piece, empty: Vec<ParkedLane>) {
+        self.to_park.drain(..piece.rows);
+        for key in &piece.lanes {
+            self.outcomes.remove(key);
+        }
         for lane in empty {
             self.lanes.remove(&Key::from(lane));
         }
+        self.piece = self.piece.saturating_mul(2).min(LARGEST_PIECE);
+    }
+
+    /// It took too long, or failed for another reason.
+    fn failed_to_store(&mut self) {
+        self.piece = (self.piece / 8).max(1);
     }
 
     fn add(&mut self, lanes: Vec<ParkedLane>) {
@@ -213,8 +263,19 @@ impl Parked {
     }
 }
 
+/// What is written down in one transaction.
+struct Piece {
+    /// How many rows of the first that are to be parked.
+    rows: usize,
+    /// Of which lanes to write down what became of their messages.
+    lanes: Vec<Key>,
+}
+
 impl From<ParkedLane> for Key {
     fn from(ParkedLane { shard, lane }: ParkedLane) -> Self {
-        Self { shard, lane }
+        Self {
+            shard,
+            lane: lane.into(),
+        }
     }
 }

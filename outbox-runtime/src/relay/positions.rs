@@ -10,8 +10,12 @@ use crate::fault::{self, Point};
 use crate::store::{Backend, Error, ShardLease, ShardSet};
 use crate::telemetry::metrics::LeaseChange;
 
-/// How long published messages may wait to be written down: what a crash repeats.
+/// How long published messages wait to be written down at least. A crash repeats them.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How many times longer than it took to write them down, and for how long at most: what is written is
+/// rows of 64 shards again and again, which takes the longer the more an old snapshot keeps of them.
+const PAUSE_FOR_WORK: u32 = 4;
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How often positions follow the cursor where nothing was published, so that a restart does not
 /// read the same rows again.
 const TIDYING: Duration = Duration::from_secs(5);
@@ -22,7 +26,7 @@ const STORING: &str = "storing the relay's positions";
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     /// The one statement that runs.
-    task: JoinSet<Result<ShardSet, Error>>,
+    task: JoinSet<Result<Stored, Error>>,
     asked: Option<Asked>,
 }
 
@@ -35,8 +39,16 @@ struct Asked {
     gap_closed: bool,
 }
 
+/// What the database did.
+#[derive(Debug)]
+pub(super) struct Stored {
+    moved: ShardSet,
+    /// How long that took, without the wait for a connection.
+    took: Duration,
+}
+
 /// What became of it.
-pub(super) type Moved = Result<Result<ShardSet, Error>, JoinError>;
+pub(super) type Moved = Result<Result<Stored, Error>, JoinError>;
 
 impl Settling {
     pub(super) fn is_under_way(&self) -> bool {
@@ -87,7 +99,9 @@ impl<DB: Backend> Engine<DB> {
     async fn settle_and_release(&mut self) -> Result<(), Error> {
         let drained = self.shards.drained();
         // So that the next owner repeats nothing of it.
-        self.store_parked().await?;
+        if !self.store_parked().await? {
+            return Ok(());
+        }
         self.advance().await?;
         // Those that were lost in the meantime are out of the set.
         let leases = self.shards.leases(drained);
@@ -146,12 +160,14 @@ impl<DB: Backend> Engine<DB> {
             let passed = fault::at(Point::BeforeSettle).await;
             passed.map_err(|fault| Error::database(STORING)(fault.into()))?;
             let mut writing = outbox.writing().await?;
+            let began = Instant::now();
             let connection = writing.connection();
             let moved = DB::advance(connection, &queries, instance, &positions, news.journal)
                 .await
                 .map_err(Error::database(STORING))?;
             writing.finish().await?;
-            Ok(moved)
+            let took = began.elapsed();
+            Ok(Stored { moved, took })
         };
         let limit = self.options.lease / 3;
         self.settling.task.spawn(in_time(limit, STORING, store));
@@ -170,18 +186,20 @@ impl<DB: Backend> Engine<DB> {
 
     /// Takes in what became of positions that were being stored.
     pub(super) fn settled(&mut self, moved: Moved) {
-        let of_all = self
-            .settling
-            .asked
-            .as_ref()
-            .is_some_and(|asked| asked.of_all);
+        let asked = self.settling.asked.as_ref();
+        let of_all = asked.is_some_and(|asked| asked.of_all);
+        let stored = moved.as_ref().ok().and_then(|stored| stored.as_ref().ok());
+        let took = stored.map_or(Duration::ZERO, |stored| stored.took);
+        let pause = took
+            .saturating_mul(PAUSE_FOR_WORK)
+            .clamp(PAUSE, LONGEST_PAUSE);
         match self.take_in_moved(moved) {
             Ok(()) => {
                 let now = Instant::now();
                 if of_all {
                     self.tidying = now + TIDYING;
                 }
-                self.storing.succeeded(now + PAUSE, &self.health);
+                self.storing.succeeded(now + pause, &self.health);
             }
             Err(error) => self.storing_failed(&error),
         }
@@ -193,7 +211,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(());
         };
         let moved = match of_task(STORING, moved) {
-            Ok(moved) => moved,
+            Ok(stored) => stored.moved,
             Err(error) => {
                 self.shards.take_back(asked.news);
                 self.gap_closed |= asked.gap_closed;

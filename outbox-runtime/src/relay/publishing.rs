@@ -23,14 +23,14 @@ use crate::telemetry::metrics::Metrics;
 pub(super) struct Key {
     pub(super) shard: Shard,
     /// The ordering key as text.
-    pub(super) lane: String,
+    pub(super) lane: Arc<str>,
 }
 
 impl Key {
     pub(super) fn of(shard: Shard, metadata: &Metadata) -> Self {
         Self {
             shard,
-            lane: metadata.lane(),
+            lane: metadata.lane().into(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Key {
         match &row.aggregate {
             Some(aggregate) => Self {
                 shard,
-                lane: aggregate.lane(),
+                lane: aggregate.lane().into(),
             },
             None => Self::alone(shard, id),
         }
@@ -49,7 +49,7 @@ impl Key {
     pub(super) fn alone(shard: Shard, id: i64) -> Self {
         Self {
             shard,
-            lane: format!("\u{1f}\u{1f}{id}"),
+            lane: format!("\u{1f}\u{1f}{id}").into(),
         }
     }
 }
@@ -60,7 +60,7 @@ pub(super) struct Item {
     pub(super) id: i64,
     /// The epoch in which its shard was owned when it was read.
     pub(super) epoch: i64,
-    pub(super) content: Result<Message, Box<Unreadable>>,
+    pub(super) content: Result<Box<Message>, Box<Unreadable>>,
     /// How often it failed and how long ago that began, as far as it counts.
     pub(super) failed: (u32, Duration),
 }
@@ -83,7 +83,7 @@ impl Item {
 impl Weighed for Item {
     /// What its content takes up: payload and headers. A row that is no message has neither.
     fn bytes(&self) -> usize {
-        self.content.as_ref().map_or(0, Message::bytes)
+        self.content.as_ref().map_or(0, |message| message.bytes())
     }
 }
 
@@ -145,7 +145,8 @@ pub(super) async fn publish(
     metrics: Metrics,
 ) -> Done {
     let began = Instant::now();
-    let mut messages = Vec::new();
+    let count = batch.iter().map(|taken| taken.items.len()).sum();
+    let mut messages = Vec::with_capacity(count);
     let mut keys = Vec::with_capacity(batch.len());
     for Taken { key, items } in batch {
         let mut sent = Vec::with_capacity(items.len());
@@ -154,7 +155,7 @@ pub(super) async fn publish(
             match item.content {
                 Ok(message) if kept.is_empty() => {
                     sent.push((item.id, item.epoch, item.failed));
-                    messages.push(message);
+                    messages.push(*message);
                 }
                 content => kept.push(Item { content, ..item }),
             }
@@ -253,7 +254,7 @@ fn sort_out(
         .map(|Sent { key, sent, kept }| {
             let mut published = Published {
                 key,
-                taken: Vec::new(),
+                taken: Vec::with_capacity(sent.len()),
                 rest: Vec::new(),
                 error: None,
             };
@@ -268,7 +269,7 @@ fn sort_out(
                         published.rest.push(Item {
                             id,
                             epoch,
-                            content: Ok(message),
+                            content: Ok(Box::new(message)),
                             failed,
                         });
                     }

@@ -1,21 +1,23 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::engine::{Engine, in_time, of_task};
 use super::publishing::{Item, Key};
+use super::reader::READING;
 use super::scan::Question;
+use crate::domain::SHARDS;
 use crate::store::{Backend, Error, LogContent, LogRead, LogRequest, LogRow};
 
 /// The longest pause while an id is missing: its transaction may end at any moment, and a foreign
 /// writer's commit wakes nobody.
 const GAP_PAUSE: Duration = Duration::from_millis(100);
 
-const READING: &str = "reading the outbox";
-
 /// How many rows a read asks for at least, however large messages are.
 const FEWEST_ROWS: usize = 8;
+
+/// By how much a look at rows of few shards is widened at most.
+const MOST_WIDENED: usize = 8;
 
 /// Reads with every cursor, one after the other, of which one is under way.
 ///
@@ -61,6 +63,7 @@ impl<DB: Backend> Engine<DB> {
             let arrived = self.asking.join_next().await;
             self.arrived = arrived.or(self.arrived.take());
             self.go_on_reading().await;
+            self.hold_fresh();
         }
     }
 
@@ -152,7 +155,7 @@ impl<DB: Backend> Engine<DB> {
         let answer = self.scans.answer(index, &question, read, in_order);
         self.gap_closed |= first_gap.is_some() && self.scans.first_gap() != first_gap;
         for row in answer.news {
-            self.hold(row);
+            self.receive(row);
         }
         round.news |= any;
         round.more |= answer.more;
@@ -167,8 +170,8 @@ impl<DB: Backend> Engine<DB> {
             let bytes: usize = read.rows.iter().map(|row| row.content.bytes()).sum();
             let mean = bytes.checked_div(rows).unwrap_or_default();
             let most = self.options.max_held_bytes / 4;
-            self.are_large =
-                read.no_room_for.is_some() || mean.saturating_mul(self.read_size()) > most;
+            let may_come = widened(self.read_size(), self.shards.len());
+            self.are_large = read.no_room_for.is_some() || mean.saturating_mul(may_come) > most;
         }
         let is_cut_by_bytes = read.is_cut && read.passed.is_none() && rows < limit;
         let next = match read.no_room_for.is_some() || is_cut_by_bytes {
@@ -180,12 +183,17 @@ impl<DB: Backend> Engine<DB> {
 
     /// Sends a question to the database.
     fn ask(&mut self, question: &Question, limit: usize) {
-        let (outbox, queries) = (self.outbox.clone(), Arc::clone(&self.queries));
+        let reader = self.reader.clone();
         let bytes = self.room_bytes();
-        let first_is_free = self.lanes.held_bytes() == 0;
+        let first_is_free = self.lanes.held_bytes() == 0 && self.fresh.is_empty();
         let (after, up_to, shards) = (question.after, question.up_to, question.shards);
         let (gaps, with_snapshot) = (question.gaps.clone(), !question.resting.is_empty());
         let measured = self.are_large;
+        let plain = !measured && question.gaps.is_empty() && question.resting.is_empty();
+        let limit = match plain {
+            true => self.room().min(widened(limit, question.shards.len())),
+            false => limit,
+        };
         let read = async move {
             let request = LogRequest {
                 after,
@@ -198,10 +206,7 @@ impl<DB: Backend> Engine<DB> {
                 with_snapshot,
                 measured,
             };
-            let mut connection = outbox.connection().await?;
-            DB::read_log(&mut connection, &queries, &request)
-                .await
-                .map_err(Error::database(READING))
+            reader.read(&request).await
         };
         self.asking
             .spawn(in_time(self.options.lease / 3, READING, read));
@@ -227,16 +232,33 @@ impl<DB: Backend> Engine<DB> {
         Ok(())
     }
 
-    fn hold(&mut self, row: LogRow) {
+    /// No position passes the row from now on. Where it waits is looked for later.
+    fn receive(&mut self, row: LogRow) {
         let Some(epoch) = self.shards.epoch(row.shard) else {
             return;
         };
-        if !self.shards.read(row.shard, row.id) {
-            return;
+        if self.shards.read(row.shard, row.id) {
+            self.fresh_bytes += row.content.bytes();
+            self.fresh.push((epoch, row));
         }
+    }
+
+    /// Takes the rows that were read last into the lanes. The statement for the next ones may be
+    /// under way meanwhile.
+    pub(super) fn hold_fresh(&mut self) {
+        for (epoch, row) in std::mem::take(&mut self.fresh) {
+            // One that was lost and claimed again is read anew.
+            if self.shards.epoch(row.shard) == Some(epoch) {
+                self.hold(epoch, row);
+            }
+        }
+        self.fresh_bytes = 0;
+    }
+
+    fn hold(&mut self, epoch: i64, row: LogRow) {
         let (key, content) = match row.content {
             LogContent::NotRead => return,
-            LogContent::Message(message) => (Key::of(row.shard, &message.metadata), Ok(*message)),
+            LogContent::Message(message) => (Key::of(row.shard, &message.metadata), Ok(message)),
             // It takes its place in the order, and fails when its turn comes.
             LogContent::Unreadable(unreadable) => (
                 Key::of_unreadable(row.shard, row.id, &unreadable),
@@ -276,4 +298,11 @@ impl<DB: Backend> Engine<DB> {
         }
         pause
     }
+}
+
+/// How many rows to look at, so that about as many are of these shards as otherwise: rows of others are
+/// looked at and not sent. Where all are of these shards after all, they are not too many.
+fn widened(limit: usize, shards: usize) -> usize {
+    let share = usize::from(SHARDS).checked_div(shards).unwrap_or(1);
+    limit.saturating_mul(share.min(MOST_WIDENED))
 }

@@ -11,8 +11,9 @@ use super::Names;
 /// published nor parked. So these figures are about the log alone. What is parked or scheduled has
 /// left it, or is not in it yet, and does not count.
 ///
-/// Positions are stored a few milliseconds after a message was published, and where an aggregate
-/// of a shard is quiet they follow every five seconds. They do not move past an id that an open
+/// Positions are stored a few milliseconds after a message was published, up to a fifth of a second
+/// where the database is slow, and where an aggregate of a shard is quiet they follow every five
+/// seconds. They do not move past an id that an open
 /// transaction may still fill, although what lies above it is published at once: as long as such a
 /// transaction stays open, what was published above it counts as pending too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -169,6 +169,9 @@ impl LogRequest<'_> {
     }
 }
 
+/// For how many rows there is room when a read begins, however many it asks for.
+const ROWS_AT_FIRST: usize = 1_024;
+
 /// The rows of a read that is not [`measured`](LogRequest::measured), as they come.
 pub(crate) struct Arriving<'r> {
     request: &'r LogRequest<'r>,
@@ -183,7 +186,7 @@ impl<'r> Arriving<'r> {
         Self {
             request,
             bytes: 0,
-            rows: Vec::new(),
+            rows: Vec::with_capacity(request.limit.min(ROWS_AT_FIRST)),
             is_full: false,
             no_room_for: None,
         }

@@ -30,7 +30,11 @@ fn backoff() -> Backoff {
 
 fn take_all(lanes: &mut Lanes<u32, u32>, now: Instant) -> Vec<(u32, Vec<u32>)> {
     let taken = lanes.take(items(usize::MAX), now, |_| true);
-    taken.into_iter().map(|t| (t.key, t.items)).collect()
+    taken.into_iter().map(key_and_items).collect()
+}
+
+fn key_and_items(taken: Taken<u32, u32>) -> (u32, Vec<u32>) {
+    (taken.key, taken.items.into())
 }
 
 #[test]
@@ -44,11 +48,11 @@ fn a_busy_key_is_not_taken_again_and_keeps_its_order() {
     assert_eq!(take_all(&mut lanes, now), [(0, vec![2, 4])]);
     lanes.push(0, 6);
     assert!(take_all(&mut lanes, now).is_empty());
-    lanes.done(&1);
-    lanes.done(&0);
+    lanes.done(1);
+    lanes.done(0);
     assert_eq!(take_all(&mut lanes, now), [(1, vec![3]), (0, vec![6])]);
-    lanes.done(&1);
-    lanes.done(&0);
+    lanes.done(1);
+    lanes.done(0);
     assert_eq!(lanes.held(), 0);
     assert!(lanes.lanes.is_empty());
 }
@@ -65,7 +69,7 @@ fn a_failing_key_holds_only_itself() {
         [(1, vec![10, 11, 12]), (2, vec![20])]
     );
     assert_eq!(lanes.fail(&1, vec![11, 12], now, &backoff), 1);
-    lanes.done(&2);
+    lanes.done(2);
     assert_eq!(lanes.held(), 2);
     let due = lanes.next_retry().unwrap();
     assert!(due <= now + Duration::from_millis(10));
@@ -74,7 +78,7 @@ fn a_failing_key_holds_only_itself() {
     assert_eq!(lanes.fail(&1, vec![11], due, &backoff), 2);
     let due = lanes.next_retry().unwrap();
     assert_eq!(take_all(&mut lanes, due), [(1, vec![11])]);
-    lanes.done(&1);
+    lanes.done(1);
     assert_eq!(take_all(&mut lanes, due), [(1, vec![12])]);
 }
 
@@ -89,7 +93,7 @@ fn what_failed_together_is_retried_together() {
     }
     let now = |key: u32| if key == 1 { start } else { outage };
     for taken in lanes.take(items(9), start, |_| true) {
-        lanes.fail(&taken.key, taken.items, now(taken.key), &backoff);
+        lanes.fail(&taken.key, taken.items.into(), now(taken.key), &backoff);
     }
     lanes.retry_failing_since(outage);
     assert_eq!(take_all(&mut lanes, outage), [(2, vec![2])]);
@@ -163,7 +167,7 @@ fn take_bytes(lanes: &mut Lanes<u32, u32>, bytes: usize, first: usize) -> Vec<(u
         first,
     };
     let taken = lanes.take(quota, Instant::now(), |_| true);
-    taken.into_iter().map(|t| (t.key, t.items)).collect()
+    taken.into_iter().map(key_and_items).collect()
 }
 
 #[test]
@@ -179,16 +183,16 @@ fn bytes_are_bounded_and_what_is_larger_goes_alone() {
     );
     // 7 more would fit no longer, and nobody behind it is asked.
     assert_eq!(take_bytes(&mut lanes, 10, 10), [(1, vec![4, 5])]);
-    lanes.done(&1);
+    lanes.done(1);
     assert_eq!(lanes.held_bytes(), 113);
     // The large one is not overtaken, and takes up all the room.
     assert!(take_bytes(&mut lanes, 10, 10).is_empty());
     assert_eq!(take_bytes(&mut lanes, 10, usize::MAX), [(2, vec![100])]);
     assert_eq!(take_bytes(&mut lanes, 13, 13), [(3, vec![6]), (1, vec![7])]);
-    lanes.done(&2);
-    lanes.done(&3);
+    lanes.done(2);
+    lanes.done(3);
     assert_eq!(lanes.held_bytes(), 7);
-    lanes.done(&1);
+    lanes.done(1);
     assert_eq!(lanes.held_bytes(), 0);
 }
 
@@ -270,9 +274,9 @@ fn order_and_counts_hold_under_random_work() {
                 let rest = items.split_off(good);
                 finished.entry(key).or_default().extend(items);
                 if rest.is_empty() {
-                    lanes.done(&key);
+                    lanes.done(key);
                 } else {
-                    lanes.fail(&key, rest, now, &backoff);
+                    lanes.fail(&key, rest.into(), now, &backoff);
                 }
             }
         }

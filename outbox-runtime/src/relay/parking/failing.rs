@@ -26,7 +26,7 @@ impl<DB: Backend> Engine<DB> {
         attempt: &Attempt,
     ) {
         let Some(head) = rest.first() else {
-            return self.lanes.done(key);
+            return self.lanes.done(key.clone());
         };
         // What comes back for an earlier epoch is not ours to judge.
         let is_ours = self.shards.epoch(key.shard) == Some(head.epoch);
@@ -52,7 +52,9 @@ impl<DB: Backend> Engine<DB> {
                 id: head.id,
                 attempts,
                 failure,
-                goes_to: alone.filter(|alone| alone != key).map(|key| key.lane),
+                goes_to: alone
+                    .filter(|alone| alone != key)
+                    .map(|key| key.lane.to_string()),
             };
             self.parked.failed(key, head.epoch, row);
         } else if let Some(alone) = alone {

@@ -4,6 +4,7 @@ use tokio::time::Instant;
 
 use crate::fault::{self, Point};
 use crate::relay::engine::Engine;
+use crate::relay::parking::Piece;
 use crate::relay::publishing::{Item, Key};
 use crate::store::{
     Backend, DueRequest, DueRow, Error, LogContent, ParkedLane, ShardLease, ShardSet,
@@ -19,7 +20,9 @@ impl<DB: Backend> Engine<DB> {
     /// whose turn it is.
     pub(in crate::relay) async fn keep_parking(&mut self) {
         let done = match self.store_parked().await {
-            Ok(()) => self.retry_parked().await,
+            Ok(true) => self.retry_parked().await,
+            // The leases may have to be renewed in between.
+            Ok(false) => Ok(Duration::ZERO),
             Err(error) => Err(error),
         };
         match done {
@@ -31,48 +34,49 @@ impl<DB: Backend> Engine<DB> {
         self.report_parked();
     }
 
-    /// Writes down what is to be parked and what became of parked messages. Positions move past
-    /// the rows only now.
-    pub(in crate::relay) async fn store_parked(&mut self) -> Result<(), Error> {
+    /// Writes down a piece of what is to be parked and of what became of parked messages, and says
+    /// whether that was all. Positions move past the rows only now.
+    pub(in crate::relay) async fn store_parked(&mut self) -> Result<bool, Error> {
         if self.parked.is_stored() {
-            return Ok(());
+            return Ok(true);
         }
         let passed = fault::at(Point::BeforePark).await;
         passed.map_err(|fault| Error::database("parking messages")(fault.into()))?;
-        let (owned, empty) = self
-            .in_time("parking messages", self.write_parked())
-            .await?;
+        let piece = self.parked.next_piece();
+        let written = self
+            .in_time("parking messages", self.write_parked(&piece))
+            .await;
+        let (owned, empty) = written.inspect_err(|_| self.parked.failed_to_store())?;
         let mut lost = ShardSet::EMPTY;
-        for row in &self.parked.to_park {
+        for row in self.parked.to_park.iter().take(piece.rows) {
             if owned.contains(row.shard) {
                 self.shards.parked(row.shard, row.epoch, row.id);
             } else {
                 lost.insert(row.shard);
             }
         }
-        self.parked.stored(empty);
+        self.parked.stored(&piece, empty);
         if !lost.is_empty() {
             self.lose_shards(lost);
         }
-        Ok(())
+        Ok(self.parked.is_stored())
     }
 
-    async fn write_parked(&self) -> Result<(ShardSet, Vec<ParkedLane>), Error> {
+    async fn write_parked(&self, piece: &Piece) -> Result<(ShardSet, Vec<ParkedLane>), Error> {
         let queries = &self.parking_queries;
         let mut writing = self.outbox.writing().await?;
         let mut owned = ShardSet::EMPTY;
-        if !self.parked.to_park.is_empty() {
-            owned = DB::park(
-                writing.connection(),
-                queries,
-                self.instance,
-                &self.parked.to_park,
-            )
-            .await
-            .map_err(Error::database("parking messages"))?;
+        let rows = self.parked.to_park.get(..piece.rows).unwrap_or_default();
+        if !rows.is_empty() {
+            owned = DB::park(writing.connection(), queries, self.instance, rows)
+                .await
+                .map_err(Error::database("parking messages"))?;
         }
         let mut empty = Vec::new();
-        let outcomes: Vec<_> = self.parked.outcomes.values().collect();
+        let outcomes = piece.lanes.iter();
+        let outcomes: Vec<_> = outcomes
+            .filter_map(|key| self.parked.outcomes.get(key))
+            .collect();
         if !outcomes.is_empty() {
             empty = DB::settle_parked(writing.connection(), queries, self.instance, &outcomes)
                 .await
@@ -101,7 +105,8 @@ impl<DB: Backend> Engine<DB> {
         if out > batch || self.room() == 0 || bytes == 0 {
             return Ok(pause);
         }
-        let rows = self.read_due(batch + out, bytes).await?;
+        let rows = self.read_due(batch + out, bytes).await;
+        let rows = rows.inspect_err(|_| self.parked.failed_to_store())?;
         self.parked.looked(now);
         let all = rows.len() < batch;
         let any = self.take_in_due(rows);
@@ -123,12 +128,12 @@ impl<DB: Backend> Engine<DB> {
             };
             let content = match row.content {
                 LogContent::NotRead => continue,
-                LogContent::Message(message) => Ok(*message),
+                LogContent::Message(message) => Ok(message),
                 LogContent::Unreadable(unreadable) => Err(unreadable),
             };
             let key = Key {
                 shard: row.shard,
-                lane: row.lane,
+                lane: row.lane.into(),
             };
             let is_out = match &current {
                 Some((last, is_out)) if *last == key => *is_out,
@@ -163,7 +168,7 @@ impl<DB: Backend> Engine<DB> {
         let request = DueRequest {
             shards: self.shards.all().without(self.shards.draining()),
             lanes,
-            behind: self.options.batch_size - 1,
+            behind: self.options.batch_size.min(self.parked.piece) - 1,
             most: self.room(),
             bytes,
         };

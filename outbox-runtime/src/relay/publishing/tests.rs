@@ -46,7 +46,7 @@ fn item(id: i64, aggregate: &str) -> Item {
         id,
         epoch: 1,
         failed: (0, Duration::ZERO),
-        content: Ok(Message {
+        content: Ok(Box::new(Message {
             metadata: Metadata {
                 message_id: MessageId::from_uuid(Uuid::from_u128(1)),
                 event_type: "Happened".to_owned(),
@@ -65,7 +65,7 @@ fn item(id: i64, aggregate: &str) -> Item {
                 headers: Default::default(),
             },
             payload: "{}".to_owned(),
-        }),
+        })),
     }
 }
 
@@ -81,16 +81,16 @@ async fn outcome(does: Does) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
 async fn outcome_of(does: Does, of_a: Vec<Item>) -> Vec<(Vec<i64>, Vec<i64>, Option<String>)> {
     let key = |name: &str| Key {
         shard: 0,
-        lane: name.to_owned(),
+        lane: name.into(),
     };
     let batch = vec![
         Taken {
             key: key("a"),
-            items: of_a,
+            items: of_a.into(),
         },
         Taken {
             key: key("b"),
-            items: vec![item(4, "b")],
+            items: [item(4, "b")].into(),
         },
     ];
     let limit = Limit {

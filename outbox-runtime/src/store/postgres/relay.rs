@@ -335,20 +335,22 @@ fn read_passed(row: &PgRow) -> Result<Option<Passed>, sqlx::Error> {
     }))
 }
 
+// Which types the columns have is said by the SQL beside this; to look at each of each row takes time.
+
 fn read_wanted_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
-    let shard: Option<i16> = row.try_get(1)?;
+    let shard: Option<i16> = row.try_get_unchecked(1)?;
     let read = read_message(row, 2);
     Ok(LogRow {
-        id: row.try_get(0)?,
+        id: row.try_get_unchecked(0)?,
         shard: shard.or(read.shard).unwrap_or_default(),
         content: read.content,
     })
 }
 
 fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
-    let id = row.try_get(0)?;
-    let shard: Option<i16> = row.try_get(1)?;
-    if let (Some(shard), false) = (shard, row.try_get(2)?) {
+    let id = row.try_get_unchecked(0)?;
+    let shard: Option<i16> = row.try_get_unchecked(1)?;
+    if let (Some(shard), false) = (shard, row.try_get_unchecked(2)?) {
         return Ok(LogRow {
             id,
             shard,
@@ -366,7 +368,7 @@ fn read_row(row: &PgRow) -> Result<LogRow, sqlx::Error> {
 /// Reads an envelope whose first column has that index. A foreign writer can store times that are
 /// none of ours: such a row is unreadable.
 pub(super) fn read_message(row: &PgRow, first: usize) -> ReadMessage {
-    let text = |offset: usize| row.try_get(first + offset).ok().flatten();
+    let text = |offset: usize| row.try_get_unchecked(first + offset).ok().flatten();
     match read_columns(row, first) {
         Ok(stored) => stored.into(),
         Err(error) => ReadMessage::unreadable(&error, text(1), text(3).zip(text(4))),
@@ -375,22 +377,22 @@ pub(super) fn read_message(row: &PgRow, first: usize) -> ReadMessage {
 
 fn read_columns(row: &PgRow, first: usize) -> Result<StoredMessage, sqlx::Error> {
     Ok(StoredMessage {
-        message_id: row.try_get(first)?,
-        event_type: row.try_get(first + 1)?,
-        schema_version: row.try_get(first + 2)?,
-        aggregate_type: row.try_get(first + 3)?,
-        aggregate_id: row.try_get(first + 4)?,
-        sequence: row.try_get(first + 5)?,
-        correlation_id: row.try_get(first + 6)?,
-        causation_id: row.try_get(first + 7)?,
-        producer: row.try_get(first + 8)?,
+        message_id: row.try_get_unchecked(first)?,
+        event_type: row.try_get_unchecked(first + 1)?,
+        schema_version: row.try_get_unchecked(first + 2)?,
+        aggregate_type: row.try_get_unchecked(first + 3)?,
+        aggregate_id: row.try_get_unchecked(first + 4)?,
+        sequence: row.try_get_unchecked(first + 5)?,
+        correlation_id: row.try_get_unchecked(first + 6)?,
+        causation_id: row.try_get_unchecked(first + 7)?,
+        producer: row.try_get_unchecked(first + 8)?,
         occurred_at: row
-            .try_get::<Option<_>, _>(first + 9)?
+            .try_get_unchecked::<Option<_>, _>(first + 9)?
             .ok_or_else(|| sqlx::Error::Decode(OUT_OF_RANGE.into()))?,
-        traceparent: row.try_get(first + 10)?,
-        tracestate: row.try_get(first + 11)?,
-        headers: row.try_get(first + 12)?,
-        payload: row.try_get(first + 13)?,
+        traceparent: row.try_get_unchecked(first + 10)?,
+        tracestate: row.try_get_unchecked(first + 11)?,
+        headers: row.try_get_unchecked(first + 12)?,
+        payload: row.try_get_unchecked(first + 13)?,
     })
 }
 

@@ -60,13 +60,14 @@ pub(crate) async fn measure(
     measure_rounds(bench, 0..=bench.rounds, contestants).await
 }
 
-/// Lets all work once, without a round that warms up: for those whose rounds begin with long
-/// preparations.
-pub(crate) async fn measure_once(
+/// Lets all work in turn without a round that warms up, once in a quick run: for those whose rounds
+/// begin with long preparations in a process of their own.
+pub(crate) async fn measure_cold(
     bench: &Bench,
     contestants: &mut [&mut dyn Contestant],
 ) -> Result<Vec<Vec<Samples>>> {
-    measure_rounds(bench, 1..=1, contestants).await
+    let rounds = if bench.is_quick() { 1 } else { bench.rounds };
+    measure_rounds(bench, 1..=rounds, contestants).await
 }
 
 async fn measure_rounds(

@@ -11,7 +11,7 @@ use self::peers::Peer;
 use self::select::PlainSelect;
 use self::skip_locked::{Marks, SkipLocked};
 use crate::bench::Bench;
-use crate::contest::{Contestant, Samples, measure, measure_once, pair};
+use crate::contest::{Contestant, Samples, measure, measure_cold, pair};
 use crate::line::{Goal, Line};
 use crate::postgres::{Database, script};
 
@@ -65,7 +65,7 @@ async fn beside_peers(bench: &Bench, database: &Database) -> Result<Vec<Line>> {
         eprintln!("the peers are left out: there is no program for them");
         return Ok(Vec::new());
     };
-    let rows = bench.rows(100_000, 10_000);
+    let rows = bench.rows(50_000, 10_000);
     let pool = database.pool(1).await?;
     fill(&pool, rows).await?;
     pool.close().await;
@@ -77,10 +77,7 @@ async fn beside_peers(bench: &Bench, database: &Database) -> Result<Vec<Line>> {
     let mut ours = Drain::new(database.clone(), rows).await?;
     let mut contestants: Vec<&mut dyn Contestant> = vec![&mut ours];
     contestants.extend(peers.iter_mut().map(|peer| peer as &mut dyn Contestant));
-    let samples = match bench.is_quick() {
-        true => measure_once(bench, &mut contestants).await?,
-        false => measure(bench, &mut contestants).await?,
-    };
+    let samples = measure_cold(bench, &mut contestants).await?;
     let mut samples = samples
         .into_iter()
         .map(|figures| figures.into_iter().next().unwrap_or_default());

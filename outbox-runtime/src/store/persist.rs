@@ -6,7 +6,7 @@ use super::{Backend, TableMapping};
 use crate::domain::Aggregate;
 
 /// What happens to an aggregate's row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Change {
     /// A new row.

@@ -7,6 +7,7 @@ use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::types::Json;
 use sqlx::{Arguments, AssertSqlSafe, Decode, Executor, Pool, Row, Transaction, Type};
 
+use super::write::Statements;
 use crate::store::backend::in_its_own_time;
 use crate::store::backend::sealed::Sealed;
 use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
@@ -16,6 +17,7 @@ use crate::store::{Backend, Names, RowLock, TableMapping, Values, quote};
 pub struct Queries {
     /// The names in it.
     pub(super) names: Names,
+    pub(super) statements: Statements,
     pub(super) insert_events: String,
     pub(super) insert_keyed_events: String,
     pub(super) insert_scheduled: String,
@@ -33,6 +35,7 @@ impl Backend for Postgres {
         let shared = |sql: &str| Arc::from(names.render(sql));
         Queries {
             names: names.clone(),
+            statements: Statements::default(),
             insert_events: names.render(include_str!("sql/insert_events.sql")),
             insert_keyed_events: names.render(include_str!("sql/insert_keyed_events.sql")),
             insert_scheduled: names.render(include_str!("sql/insert_scheduled.sql")),

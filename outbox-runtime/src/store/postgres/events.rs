@@ -41,65 +41,151 @@ impl Insert {
     }
 }
 
-/// The insert of events into the log.
-pub(super) fn insert_events(
-    queries: &Queries,
+/// What the text of an insert depends on, besides the names of the outbox.
+///
+/// What all events share is one argument, and only what differs goes as an array: a statement
+/// without `unnest` is planned once and takes a third less of the server's time, and each array
+/// less is one that need not be taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct InsertShape {
+    of: InsertOf,
+    /// How many arguments stand before its own.
+    first: usize,
+    /// Which of its columns are arrays, a bit each.
+    arrays: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum InsertOf {
+    Events,
+    KeyedEvents,
+    Scheduled,
+}
+
+/// The columns in the order of their arguments. The last two are of scheduled events only.
+const COLUMNS: [(&str, &str); 17] = [
+    ("message_id", "uuid"),
+    ("shard", "smallint"),
+    ("event_type", "text"),
+    ("schema_version", "integer"),
+    ("aggregate_type", "text"),
+    ("aggregate_id", "text"),
+    ("sequence", "bigint"),
+    ("business_key", "text"),
+    ("payload", "text"),
+    ("correlation_id", "text"),
+    ("causation_id", "text"),
+    ("producer", "text"),
+    ("traceparent", "text"),
+    ("tracestate", "text"),
+    ("headers", "text"),
+    ("due_at", "timestamptz"),
+    ("due_after", "double precision"),
+];
+const OF_SCHEDULED: usize = 2;
+
+/// Binds the columns of events that go into the log.
+pub(super) fn bind_events(
     arguments: &mut PgArguments,
     events: &[EventRow],
     shared: &SharedColumns,
-) -> Result<Insert, BoxDynError> {
+) -> Result<InsertShape, BoxDynError> {
     let is_keyed = events.iter().any(|event| event.business_key.is_some());
-    let mut columns = Columns::new(arguments, is_keyed);
+    let of = match is_keyed {
+        true => InsertOf::KeyedEvents,
+        false => InsertOf::Events,
+    };
+    let mut columns = Columns::new(arguments, of);
     columns.add_events(&events.iter().collect::<Vec<_>>(), shared)?;
-    Ok(columns.insert(match is_keyed {
-        true => &queries.insert_keyed_events,
-        false => &queries.insert_events,
-    }))
+    Ok(columns.shape)
 }
 
-/// The insert of events that are to be published later.
-pub(super) fn insert_scheduled(
-    queries: &Queries,
+/// Binds the columns of events that are to be published later.
+pub(super) fn bind_scheduled(
     arguments: &mut PgArguments,
     rows: &[ScheduledRow],
     shared: &SharedColumns,
-) -> Result<Insert, BoxDynError> {
+) -> Result<InsertShape, BoxDynError> {
     let events: Vec<_> = rows.iter().map(|row| &row.event).collect();
-    let mut columns = Columns::new(arguments, true);
+    let mut columns = Columns::new(arguments, InsertOf::Scheduled);
     columns.add_events(&events, shared)?;
     let at = rows.iter().map(|row| match row.due {
         Due::At(time) => Some(time),
         Due::After(_) => None,
     });
-    columns.add("due_at", "timestamptz", rows.len() == 1, at)?;
+    columns.add("due_at", rows.len() == 1, at)?;
     let after = rows.iter().map(|row| match row.due {
         Due::At(_) => None,
         Due::After(wait) => Some(wait.as_secs_f64()),
     });
-    columns.add("due_after", "double precision", rows.len() == 1, after)?;
-    Ok(columns.insert(&queries.insert_scheduled))
+    columns.add("due_after", rows.len() == 1, after)?;
+    Ok(columns.shape)
 }
 
-/// Where the columns of an insert come from.
-///
-/// What all events share is one argument, and only what differs goes as an array: a statement
-/// without `unnest` is planned once and takes a third less of the server's time, and each array
-/// less is one that need not be taken apart.
+impl InsertShape {
+    /// The SQL with all columns in their places.
+    pub(super) fn insert(self, queries: &Queries) -> Insert {
+        let template = match self.of {
+            InsertOf::Events => &queries.insert_events,
+            InsertOf::KeyedEvents => &queries.insert_keyed_events,
+            InsertOf::Scheduled => &queries.insert_scheduled,
+        };
+        let source = |column: &str| {
+            let n = COLUMNS.iter().position(|(name, _)| *name == column)?;
+            (!self.is_array(n)).then(|| self.source(n))
+        };
+        let sql = put_in(template, source);
+        let columns = match self.of {
+            InsertOf::Scheduled => COLUMNS.len(),
+            _ => COLUMNS.len() - OF_SCHEDULED,
+        };
+        let arrays = (0..columns).filter(|&n| self.is_array(n));
+        let (names, sources): (Vec<_>, Vec<_>) = arrays
+            .filter_map(|n| Some((COLUMNS.get(n)?.0, self.source(n))))
+            .unzip();
+        if names.is_empty() {
+            return Insert { sql, rows: None };
+        }
+        let (names, sources) = (names.join(", "), sources.join(", "));
+        let rows = format!("unnest({sources}) WITH ORDINALITY AS e ({names}, place)");
+        Insert {
+            sql,
+            rows: Some(rows),
+        }
+    }
+
+    const fn is_array(self, column: usize) -> bool {
+        self.arrays & (1 << column) != 0
+    }
+
+    /// The argument of a column.
+    fn source(self, column: usize) -> String {
+        let place = self.first + column + 1;
+        let sql_type = COLUMNS.get(column).map_or("text", |(_, sql_type)| sql_type);
+        let array = if self.is_array(column) { "[]" } else { "" };
+        format!("${place}::{sql_type}{array}")
+    }
+}
+
+/// Binds the columns of an insert, one after the other.
 struct Columns<'a> {
     arguments: &'a mut PgArguments,
-    /// Whether the SQL needs a row for an event even if there is only one.
-    needs_rows: bool,
-    shared: Vec<(&'static str, String)>,
-    arrays: Vec<(&'static str, String)>,
+    shape: InsertShape,
+    /// How many are bound.
+    bound: usize,
 }
 
 impl<'a> Columns<'a> {
-    const fn new(arguments: &'a mut PgArguments, needs_rows: bool) -> Self {
+    fn new(arguments: &'a mut PgArguments, of: InsertOf) -> Self {
+        let shape = InsertShape {
+            of,
+            first: arguments.len(),
+            arrays: 0,
+        };
         Self {
             arguments,
-            needs_rows,
-            shared: Vec::new(),
-            arrays: Vec::new(),
+            shape,
+            bound: 0,
         }
     }
 
@@ -110,6 +196,8 @@ impl<'a> Columns<'a> {
     ) -> Result<(), BoxDynError> {
         let all = || events.iter().copied();
         let is_one = events.len() == 1;
+        // A check of keys needs a row for an event even if there is only one.
+        let is_plain = self.shape.of == InsertOf::Events;
         // Few shapes, since each is a statement that every connection prepares.
         let of_one_kind = is_one || all_equal(all().map(|e| (e.event_type, e.schema_version)));
         let aggregate = |e: &EventRow| e.aggregate.as_ref().map(|a| (a.0, a.1.clone()));
@@ -117,46 +205,35 @@ impl<'a> Columns<'a> {
         let of_one_aggregate = is_one || all_equal(all().map(|e| (e.shard, aggregate(e))));
         let without_keys = is_one || all().all(|e| e.business_key.is_none());
         let ids = all().map(|e| e.message_id.as_uuid());
-        self.add("message_id", "uuid", is_one && !self.needs_rows, ids)?;
-        self.add(
-            "shard",
-            "smallint",
-            of_one_aggregate,
-            all().map(|e| e.shard),
-        )?;
-        self.add(
-            "event_type",
-            "text",
-            of_one_kind,
-            all().map(|e| e.event_type),
-        )?;
+        self.add("message_id", is_one && is_plain, ids)?;
+        self.add("shard", of_one_aggregate, all().map(|e| e.shard))?;
+        self.add("event_type", of_one_kind, all().map(|e| e.event_type))?;
         // A version is written by hand and small; beyond i32 PostgreSQL's check would refuse it too.
         let version = |e: &EventRow| i32::try_from(e.schema_version).unwrap_or(i32::MAX);
-        self.add("schema_version", "integer", of_one_kind, all().map(version))?;
+        self.add("schema_version", of_one_kind, all().map(version))?;
         let aggregate = || all().map(|e| e.aggregate.as_ref());
         let kinds = aggregate().map(|a| Some(a?.0));
-        self.add("aggregate_type", "text", of_one_aggregate, kinds)?;
+        self.add("aggregate_type", of_one_aggregate, kinds)?;
         let ids = aggregate().map(|a| Some(a?.1.as_str()));
-        self.add("aggregate_id", "text", of_one_aggregate, ids)?;
+        self.add("aggregate_id", of_one_aggregate, ids)?;
         let sequences = aggregate().map(|a| Some(a?.2));
-        self.add("sequence", "bigint", is_one, sequences)?;
+        self.add("sequence", is_one, sequences)?;
         let keys = all().map(|e| e.business_key.as_deref());
-        self.add("business_key", "text", without_keys, keys)?;
+        self.add("business_key", without_keys, keys)?;
         let payloads = all().map(|e| e.payload.as_str());
-        self.add("payload", "text", is_one, payloads)?;
-        self.add_shared("correlation_id", "text", shared.correlation_id.as_str())?;
-        self.add_shared("causation_id", "text", shared.causation_id.as_deref())?;
-        self.add_shared("producer", "text", shared.producer.as_str())?;
-        self.add_shared("traceparent", "text", shared.traceparent.as_deref())?;
-        self.add_shared("tracestate", "text", shared.tracestate.as_deref())?;
-        self.add_shared("headers", "text", shared.headers_json())
+        self.add("payload", is_one, payloads)?;
+        self.add_shared("correlation_id", shared.correlation_id.as_str())?;
+        self.add_shared("causation_id", shared.causation_id.as_deref())?;
+        self.add_shared("producer", shared.producer.as_str())?;
+        self.add_shared("traceparent", shared.traceparent.as_deref())?;
+        self.add_shared("tracestate", shared.tracestate.as_deref())?;
+        self.add_shared("headers", shared.headers_json())
     }
 
     /// Adds a column as one argument where all events have the same value, else as an array.
     fn add<'q, T>(
         &mut self,
         column: &'static str,
-        sql_type: &str,
         is_shared: bool,
         mut values: impl Iterator<Item = T>,
     ) -> Result<(), BoxDynError>
@@ -167,62 +244,22 @@ impl<'a> Columns<'a> {
         match is_shared {
             true => values
                 .next()
-                .map_or(Ok(()), |value| self.add_shared(column, sql_type, value)),
-            false => self.add_array(column, sql_type, values.collect()),
+                .map_or(Ok(()), |value| self.add_shared(column, value)),
+            false => {
+                self.shape.arrays |= 1 << self.bound;
+                self.add_shared(column, values.collect::<Vec<_>>())
+            }
         }
     }
 
-    fn add_shared<'q, T>(
-        &mut self,
-        column: &'static str,
-        sql_type: &str,
-        value: T,
-    ) -> Result<(), BoxDynError>
+    /// Adds a column as one argument.
+    fn add_shared<'q, T>(&mut self, column: &'static str, value: T) -> Result<(), BoxDynError>
     where
         T: Encode<'q, Postgres> + Type<Postgres> + 'q,
     {
-        self.arguments.add(value)?;
-        let source = format!("${}::{sql_type}", self.arguments.len());
-        self.shared.push((column, source));
-        Ok(())
-    }
-
-    fn add_array<'q, T>(
-        &mut self,
-        column: &'static str,
-        sql_type: &str,
-        values: Vec<T>,
-    ) -> Result<(), BoxDynError>
-    where
-        Vec<T>: Encode<'q, Postgres> + Type<Postgres> + 'q,
-    {
-        self.arguments.add(values)?;
-        let source = format!("${}::{sql_type}[]", self.arguments.len());
-        self.arrays.push((column, source));
-        Ok(())
-    }
-
-    /// The SQL with all columns in their places.
-    fn insert(self, template: &str) -> Insert {
-        let source = |column: &str| {
-            let found = self.shared.iter().find(|(name, _)| *name == column);
-            found.map(|(_, source)| source.as_str())
-        };
-        let sql = put_in(template, source);
-        if self.arrays.is_empty() {
-            return Insert { sql, rows: None };
-        }
-        let (names, sources): (Vec<_>, Vec<_>) = self
-            .arrays
-            .iter()
-            .map(|(name, source)| (*name, source.as_str()))
-            .unzip();
-        let (names, sources) = (names.join(", "), sources.join(", "));
-        let rows = format!("unnest({sources}) WITH ORDINALITY AS e ({names}, place)");
-        Insert {
-            sql,
-            rows: Some(rows),
-        }
+        debug_assert_eq!(COLUMNS.get(self.bound).map(|(name, _)| *name), Some(column));
+        self.bound += 1;
+        self.arguments.add(value)
     }
 }
 
@@ -234,7 +271,7 @@ fn all_equal<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
 }
 
 /// Replaces each `e.column` that has a source.
-fn put_in<'s>(template: &str, source: impl Fn(&str) -> Option<&'s str>) -> String {
+fn put_in(template: &str, source: impl Fn(&str) -> Option<String>) -> String {
     let mut sql = String::with_capacity(template.len() + 64);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("e.") {
@@ -243,7 +280,7 @@ fn put_in<'s>(template: &str, source: impl Fn(&str) -> Option<&'s str>) -> Strin
         let (column, behind) = after.split_at(end);
         sql.push_str(before);
         match source(column).filter(|_| !before.ends_with(is_word)) {
-            Some(source) => sql.push_str(source),
+            Some(source) => sql.push_str(&source),
             None => {
                 sql.push_str("e.");
                 sql.push_str(column);
@@ -283,7 +320,7 @@ mod tests {
 
     #[test]
     fn columns_are_put_in_their_places() {
-        let source = |column: &str| (column == "shard").then_some("$4::smallint");
+        let source = |column: &str| (column == "shard").then(|| "$4::smallint".to_owned());
         assert_eq!(
             put_in(
                 "SELECT e.shard, e.sharded, e.place, table.shard, (e.shard)",

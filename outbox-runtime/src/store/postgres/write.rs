@@ -1,10 +1,14 @@
+use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sqlx::AssertSqlSafe;
+use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgConnection, Postgres};
 
 use super::Queries;
-use super::events::{insert_events, insert_scheduled};
+use super::events::{InsertShape, bind_events, bind_scheduled};
 use crate::store::{Change, Error, RowWrite, WriteBatch, WriteStore, key_taken, quote};
 
 /// Begins the text that a failed check puts into the error, so that it is told from any other.
@@ -48,25 +52,82 @@ impl WriteStore for Postgres {
 fn statement(
     queries: &Queries,
     batch: &mut WriteBatch<Postgres>,
-) -> Result<(String, PgArguments), sqlx::error::BoxDynError> {
+) -> Result<(Arc<str>, PgArguments), BoxDynError> {
     let mut arguments = batch.arguments.pop().unwrap_or_default();
-    let rows = batch.rows.len();
-    let shared = &batch.shared;
-    let mut parts = Vec::new();
+    let mut inserts = [None, None];
     if !batch.events.is_empty() {
-        let insert = insert_events(queries, &mut arguments, &batch.events, shared)?;
-        parts.push(insert);
+        inserts[0] = Some(bind_events(&mut arguments, &batch.events, &batch.shared)?);
     }
     if !batch.scheduled.is_empty() {
-        let insert = insert_scheduled(queries, &mut arguments, &batch.scheduled, shared)?;
-        parts.push(insert);
+        inserts[1] = Some(bind_scheduled(
+            &mut arguments,
+            &batch.scheduled,
+            &batch.shared,
+        )?);
     }
-    let inserts = parts
-        .iter()
-        .enumerate()
-        .map(|(n, insert)| (format!("events{n}"), insert.after(rows)));
-    let mut writes: Vec<(String, String)> = batch
-        .rows
+    let row = |row: &RowWrite| {
+        (
+            ptr::from_ref(row.table).addr(),
+            row.change,
+            row.first_argument,
+        )
+    };
+    let shape = Shape {
+        rows: batch.rows.iter().map(row).collect(),
+        inserts,
+    };
+    let text = queries
+        .statements
+        .of(shape, |shape| text(queries, &batch.rows, &shape.inserts));
+    Ok((text, arguments))
+}
+
+/// What the text of a commit's statement depends on.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    /// Which table, what happens to the row, and how many arguments stand before its own.
+    rows: Vec<(usize, Change, usize)>,
+    inserts: [Option<InsertShape>; 2],
+}
+
+/// The texts of statements by their shape: putting one together takes longer than binding its
+/// arguments.
+#[derive(Debug, Default)]
+pub(super) struct Statements(Mutex<HashMap<Shape, Arc<str>>>);
+
+/// A service has few shapes, and each connection keeps a hundred statements. Commits of many rows
+/// hardly ever look the same.
+const MOST_STATEMENTS: usize = 200;
+const MOST_ROWS: usize = 4;
+
+impl Statements {
+    fn of(&self, shape: Shape, text: impl FnOnce(&Shape) -> String) -> Arc<str> {
+        if shape.rows.len() > MOST_ROWS {
+            return text(&shape).into();
+        }
+        // Nothing panics while the lock is held; if it did, the map would still be whole.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = known.get(&shape) {
+            return Arc::clone(text);
+        }
+        if known.len() >= MOST_STATEMENTS {
+            known.clear();
+        }
+        let text = Arc::from(text(&shape));
+        known.insert(shape, Arc::clone(&text));
+        text
+    }
+}
+
+fn text(queries: &Queries, rows: &[RowWrite], inserts: &[Option<InsertShape>; 2]) -> String {
+    let inserts = inserts.iter().flatten();
+    let inserts = inserts.enumerate().map(|(n, insert)| {
+        (
+            format!("events{n}"),
+            insert.insert(queries).after(rows.len()),
+        )
+    });
+    let mut writes: Vec<(String, String)> = rows
         .iter()
         .enumerate()
         .map(|(n, row)| (format!("w{n}"), write_row(row, n)))
@@ -74,18 +135,18 @@ fn statement(
     writes.extend(inserts);
     // What is written last is the main query, whose count tells whether the one row was as
     // expected. Of several rows the check is the main query.
-    let main = match rows {
+    let main = match rows.len() {
         0 | 1 => writes.pop().map(|(_, sql)| sql).unwrap_or_default(),
-        _ => check(rows),
+        several => check(several),
     };
     if writes.is_empty() {
-        return Ok((main, arguments));
+        return main;
     }
     let parts: Vec<_> = writes
         .iter()
         .map(|(name, sql)| format!("{name} AS ({sql}{})", returning(name)))
         .collect();
-    Ok((format!("WITH {}\n{main}", parts.join(",\n")), arguments))
+    format!("WITH {}\n{main}", parts.join(",\n"))
 }
 
 /// What a later part of the statement has to see of this one.
@@ -195,5 +256,42 @@ fn explain(error: sqlx::Error, queries: &Queries, batch: &WriteBatch<Postgres>) 
     Error::Database {
         doing: "writing a commit's aggregates and events",
         source: error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(rows: usize, first_argument: usize) -> Shape {
+        Shape {
+            rows: vec![(1, Change::Update, first_argument); rows],
+            inserts: [None, None],
+        }
+    }
+
+    #[test]
+    fn a_statement_of_a_known_shape_is_not_put_together_again() {
+        let statements = Statements::default();
+        let first = statements.of(shape(1, 0), |_| "one".to_owned());
+        let again = statements.of(shape(1, 0), |_| "another".to_owned());
+        assert!(Arc::ptr_eq(&first, &again));
+        let other = statements.of(shape(1, 3), |_| "other".to_owned());
+        assert_eq!((&*first, &*other), ("one", "other"));
+    }
+
+    #[test]
+    fn the_statements_that_are_kept_are_bounded() {
+        let statements = Statements::default();
+        for n in 0..3 * MOST_STATEMENTS {
+            let text = statements.of(shape(1, n), |_| n.to_string());
+            assert_eq!(*text, *n.to_string());
+        }
+        for rows in MOST_ROWS + 1..MOST_ROWS + 100 {
+            statements.of(shape(rows, 0), |_| String::new());
+        }
+        let kept = statements.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(kept.len() <= MOST_STATEMENTS);
+        assert!(kept.keys().all(|shape| shape.rows.len() <= MOST_ROWS));
     }
 }

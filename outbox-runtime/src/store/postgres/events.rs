@@ -53,6 +53,8 @@ pub(super) struct InsertShape {
     first: usize,
     /// Which of its columns are arrays, a bit each.
     arrays: u32,
+    /// Whether sequences are counted from the first one on.
+    counts_sequences: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -132,7 +134,10 @@ impl InsertShape {
         };
         let source = |column: &str| {
             let n = COLUMNS.iter().position(|(name, _)| *name == column)?;
-            (!self.is_array(n)).then(|| self.source(n))
+            (!self.is_array(n)).then(|| match column {
+                "sequence" if self.counts_sequences => format!("{} + e.place - 1", self.source(n)),
+                _ => self.source(n),
+            })
         };
         let sql = put_in(template, source);
         let columns = match self.of {
@@ -181,6 +186,7 @@ impl<'a> Columns<'a> {
             of,
             first: arguments.len(),
             arrays: 0,
+            counts_sequences: false,
         };
         Self {
             arguments,
@@ -216,8 +222,10 @@ impl<'a> Columns<'a> {
         self.add("aggregate_type", of_one_aggregate, kinds)?;
         let ids = aggregate().map(|a| Some(a?.1.as_str()));
         self.add("aggregate_id", of_one_aggregate, ids)?;
-        let sequences = aggregate().map(|a| Some(a?.2));
-        self.add("sequence", is_one, sequences)?;
+        let sequences = || aggregate().map(|a| Some(a?.2));
+        let counts = !is_one && of_one_aggregate && are_consecutive(sequences());
+        self.shape.counts_sequences = counts;
+        self.add("sequence", is_one || counts, sequences())?;
         let keys = all().map(|e| e.business_key.as_deref());
         self.add("business_key", without_keys, keys)?;
         let payloads = all().map(|e| e.payload.as_str());
@@ -270,6 +278,19 @@ fn all_equal<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
     }
 }
 
+fn are_consecutive(mut sequences: impl Iterator<Item = Option<i64>>) -> bool {
+    let Some(Some(mut last)) = sequences.next() else {
+        return false;
+    };
+    sequences.all(|found| {
+        let Some(found) = found.filter(|&found| last.checked_add(1) == Some(found)) else {
+            return false;
+        };
+        last = found;
+        true
+    })
+}
+
 /// Replaces each `e.column` that has a source.
 fn put_in(template: &str, source: impl Fn(&str) -> Option<String>) -> String {
     let mut sql = String::with_capacity(template.len() + 64);
@@ -316,6 +337,15 @@ mod tests {
             insert(Some("rows AS e")).after(2),
             "INSERT\nFROM rows AS e\nWHERE (SELECT count(*) FROM w1) = 1\nORDER BY e.place"
         );
+    }
+
+    #[test]
+    fn sequences_are_counted_only_where_they_follow_each_other() {
+        let are = |sequences: &[Option<i64>]| are_consecutive(sequences.iter().copied());
+        assert!(are(&[Some(4), Some(5), Some(6)]));
+        assert!(!are(&[Some(4), Some(6)]) && !are(&[Some(4), Some(4)]));
+        assert!(!are(&[Some(4), None]) && !are(&[None, None]) && !are(&[]));
+        assert!(!are(&[Some(i64::MAX), Some(i64::MIN)]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use sqlx::Pool;
 /// A database that tests can look into.
 #[async_trait]
 pub trait TestDatabase: Backend {
-    /// Makes the parking of each message take a millisecond or more.
+    /// Makes the parking of each message take milliseconds.
     const SLOW_PARKING: &'static str;
 
     /// Runs SQL; several statements are allowed.

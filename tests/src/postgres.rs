@@ -42,7 +42,7 @@ pub async fn postgres() -> Option<Fixture<Postgres>> {
 impl TestDatabase for Postgres {
     const SLOW_PARKING: &'static str = "
         CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
-        AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+        AS $$ BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$;
         CREATE TRIGGER slowly BEFORE INSERT ON outbox_parked
         FOR EACH ROW EXECUTE FUNCTION slowly()";
 

@@ -30,7 +30,7 @@ impl TestDatabase for Sqlite {
         BEGIN
             SELECT count(*) FROM (
                 WITH RECURSIVE step (n) AS (
-                    SELECT 1 UNION ALL SELECT n + 1 FROM step WHERE n < 5000
+                    SELECT 1 UNION ALL SELECT n + 1 FROM step WHERE n < 15000
                 )
                 SELECT n FROM step
             );

@@ -524,15 +524,15 @@ async fn what_takes_too_long_to_park_at_once_is_parked_in_pieces<DB: TestDatabas
     fixture.run_sql(DB::SLOW_PARKING).await;
     let publisher = refusing(1);
     let options = quick().lease(Duration::from_millis(900));
-    fixture.run_sql(&insert_events("bad", 1..=2_000)).await;
+    fixture.run_sql(&insert_events("bad", 1..=300)).await;
     let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
-    eventually(&fixture, POSITION, 2_000).await;
-    assert_eq!(fixture.number(PARKED).await, 2_000);
+    eventually(&fixture, POSITION, 300).await;
+    assert_eq!(fixture.number(PARKED).await, 300);
     publisher.accept();
     requeue(&fixture).await;
-    publisher.wait_for(2_000).await;
+    publisher.wait_for(300).await;
     eventually(&fixture, PARKED, 0).await;
     relay.stop().await;
-    publisher.assert_complete(1, 2_000);
+    publisher.assert_complete(1, 300);
     assert_eq!(publisher.overlaps(), 0);
 }

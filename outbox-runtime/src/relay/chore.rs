@@ -27,6 +27,10 @@ impl Chore {
         self.due <= Instant::now()
     }
 
+    pub(super) fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
     pub(super) fn due(&self) -> Instant {
         self.due
     }

@@ -281,8 +281,13 @@ impl<DB: Backend> Engine<DB> {
         self.reading.hasten();
     }
 
-    /// Whether enough messages can be taken in to make a read worth its while.
+    /// Whether enough messages can be taken in to make a read worth its while. What is to be parked
+    /// comes first, as parked messages are tried again only after it; unless that fails for now, and
+    /// must not hold up the others.
     fn has_room(&self) -> bool {
+        if self.parked.unstored() > 0 && !self.parking.is_failing() {
+            return false;
+        }
         let most = self.options.max_held_bytes;
         self.room() * 8 >= self.read_size()
             && self.room_bytes() >= self.no_room_for.max(most / 8).min(most)

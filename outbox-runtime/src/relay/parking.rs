@@ -39,7 +39,8 @@ use tokio::time::Instant;
 use super::publishing::Key;
 use crate::store::{FailedRow, LaneOutcome, ParkedFailure, ParkedLane, ShardSet, ToPark};
 
-/// How many rows are written down at once at most.
+/// How many rows are written down at once, to begin with and at most.
+const FIRST_PIECE: usize = 250;
 const LARGEST_PIECE: usize = 1000;
 
 /// The parked lanes of this instance's shards, and what is to be written down about them.
@@ -71,7 +72,7 @@ impl Default for Parked {
             lanes: HashSet::new(),
             to_park: Vec::new(),
             outcomes: HashMap::new(),
-            piece: LARGEST_PIECE,
+            piece: FIRST_PIECE,
             next_due: None,
             refreshed: None,
             is_stale: false,
@@ -203,12 +204,21 @@ impl Parked {
         for lane in empty {
             self.lanes.remove(&Key::from(lane));
         }
+    }
+
+    /// A piece was done with most of its time to spare.
+    fn has_time_for_more(&mut self) {
         self.piece = self.piece.saturating_mul(2).min(LARGEST_PIECE);
     }
 
     /// It took too long, or failed for another reason.
     fn failed_to_store(&mut self) {
         self.piece = (self.piece / 8).max(1);
+    }
+
+    /// Whether a piece can't become any smaller.
+    fn is_smallest_piece(&self) -> bool {
+        self.piece == 1
     }
 
     fn add(&mut self, lanes: Vec<ParkedLane>) {
@@ -279,3 +289,6 @@ impl From<ParkedLane> for Key {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

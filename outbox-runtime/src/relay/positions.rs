@@ -99,10 +99,11 @@ impl<DB: Backend> Engine<DB> {
     async fn settle_and_release(&mut self) -> Result<(), Error> {
         let drained = self.shards.drained();
         // So that the next owner repeats nothing of it.
-        if !self.store_parked().await? {
+        let is_stored = self.store_parked().await?;
+        self.advance().await?;
+        if !is_stored {
             return Ok(());
         }
-        self.advance().await?;
         // Those that were lost in the meantime are out of the set.
         let leases = self.shards.leases(drained);
         if leases.is_empty() {

@@ -43,6 +43,7 @@ impl<DB: Backend> Engine<DB> {
         let passed = fault::at(Point::BeforePark).await;
         passed.map_err(|fault| Error::database("parking messages")(fault.into()))?;
         let piece = self.parked.next_piece();
+        let began = Instant::now();
         let written = self
             .in_time("parking messages", self.write_parked(&piece))
             .await;
@@ -56,10 +57,24 @@ impl<DB: Backend> Engine<DB> {
             }
         }
         self.parked.stored(&piece, empty);
+        if began.elapsed() < self.options.lease / 12 {
+            self.parked.has_time_for_more();
+        }
         if !lost.is_empty() {
             self.lose_shards(lost);
         }
         Ok(self.parked.is_stored())
+    }
+
+    /// Writes down all of it, in smaller pieces if it takes too long.
+    pub(in crate::relay) async fn store_all_parked(&mut self) -> Result<(), Error> {
+        loop {
+            match self.store_parked().await {
+                Ok(true) => return Ok(()),
+                Err(error) if self.parked.is_smallest_piece() => return Err(error),
+                Ok(false) | Err(_) => {}
+            }
+        }
     }
 
     async fn write_parked(&self, piece: &Piece) -> Result<(ShardSet, Vec<ParkedLane>), Error> {

@@ -207,12 +207,12 @@ impl Parked {
     }
 
     /// A piece was done with most of its time to spare.
-    fn has_time_for_more(&mut self) {
+    fn grow_piece(&mut self) {
         self.piece = self.piece.saturating_mul(2).min(LARGEST_PIECE);
     }
 
-    /// It took too long, or failed for another reason.
-    fn failed_to_store(&mut self) {
+    /// A statement took too long, or failed for another reason.
+    fn shrink_piece(&mut self) {
         self.piece = (self.piece / 8).max(1);
     }
 

@@ -47,7 +47,7 @@ impl<DB: Backend> Engine<DB> {
         let written = self
             .in_time("parking messages", self.write_parked(&piece))
             .await;
-        let (owned, empty) = written.inspect_err(|_| self.parked.failed_to_store())?;
+        let (owned, empty) = written.inspect_err(|_| self.parked.shrink_piece())?;
         let mut lost = ShardSet::EMPTY;
         for row in self.parked.to_park.iter().take(piece.rows) {
             if owned.contains(row.shard) {
@@ -58,7 +58,7 @@ impl<DB: Backend> Engine<DB> {
         }
         self.parked.stored(&piece, empty);
         if began.elapsed() < self.options.lease / 12 {
-            self.parked.has_time_for_more();
+            self.parked.grow_piece();
         }
         if !lost.is_empty() {
             self.lose_shards(lost);
@@ -121,7 +121,7 @@ impl<DB: Backend> Engine<DB> {
             return Ok(pause);
         }
         let rows = self.read_due(batch + out, bytes).await;
-        let rows = rows.inspect_err(|_| self.parked.failed_to_store())?;
+        let rows = rows.inspect_err(|_| self.parked.shrink_piece())?;
         self.parked.looked(now);
         let all = rows.len() < batch;
         let any = self.take_in_due(rows);

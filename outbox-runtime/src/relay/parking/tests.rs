@@ -42,7 +42,7 @@ fn a_piece_is_smaller_after_a_failure_and_never_empty() {
     let mut parked = parked(0, &[("a", 40), ("b", 40), ("c", 40)]);
     assert_eq!(parked.next_piece().lanes.len(), 3);
     for _ in 0..5 {
-        parked.failed_to_store();
+        parked.shrink_piece();
     }
     assert!(parked.is_smallest_piece());
     for _ in 0..3 {
@@ -52,7 +52,7 @@ fn a_piece_is_smaller_after_a_failure_and_never_empty() {
     }
     assert!(parked.is_stored());
     for _ in 0..20 {
-        parked.has_time_for_more();
+        parked.grow_piece();
     }
     assert_eq!(parked.piece, LARGEST_PIECE);
 }

@@ -206,9 +206,10 @@ impl<'a> Columns<'a> {
         let is_plain = self.shape.of == InsertOf::Events;
         // Few shapes, since each is a statement that every connection prepares.
         let of_one_kind = is_one || all_equal(all().map(|e| (e.event_type, e.schema_version)));
-        let aggregate = |e: &EventRow| e.aggregate.as_ref().map(|a| (a.0, a.1.clone()));
         // Events without one have a shard each.
-        let of_one_aggregate = is_one || all_equal(all().map(|e| (e.shard, aggregate(e))));
+        let aggregates =
+            all().map(|e| (e.shard, e.aggregate.as_ref().map(|a| (a.0, a.1.as_str()))));
+        let of_one_aggregate = is_one || all_equal(aggregates);
         let without_keys = is_one || all().all(|e| e.business_key.is_none());
         let ids = all().map(|e| e.message_id.as_uuid());
         self.add("message_id", is_one && is_plain, ids)?;

@@ -37,6 +37,7 @@ on_both_databases!(
     a_row_that_is_no_message_is_dead_in_its_aggregates_order,
     a_lane_that_was_left_without_a_head_gets_one,
     what_takes_too_long_to_park_at_once_is_parked_in_pieces,
+    a_relay_that_stops_on_a_slow_disk_parks_what_it_holds,
 );
 
 const PARKED: &str = "SELECT count(*) FROM outbox_parked";
@@ -535,4 +536,31 @@ async fn what_takes_too_long_to_park_at_once_is_parked_in_pieces<DB: TestDatabas
     relay.stop().await;
     publisher.assert_complete(1, 300);
     assert_eq!(publisher.overlaps(), 0);
+}
+
+async fn a_relay_that_stops_on_a_slow_disk_parks_what_it_holds<DB: TestDatabase>(
+    fixture: Fixture<DB>,
+) {
+    fixture.run_sql(DB::SLOW_PARKING).await;
+    let publisher = RecordingPublisher::new();
+    let (offer, mut offered) = tokio::sync::watch::channel(false);
+    publisher.judge(move |_| {
+        offer.send_replace(true);
+        Err(PublishError::permanent("refused"))
+    });
+    let options = quick()
+        .lease(Duration::from_millis(900))
+        .shutdown_deadline(Duration::from_secs(40));
+    fixture.run_sql(&insert_events("bad", 1..=300)).await;
+    let relay = RunningRelay::start_with(&fixture.outbox, &publisher, options);
+    offered.wait_for(|&offered| offered).await.unwrap();
+    relay.stop().await;
+    assert_eq!(fixture.number(PARKED).await, 300);
+    assert_eq!(fixture.number(POSITION).await, 300);
+    let owned = "SELECT count(*) FROM outbox_shard WHERE owner IS NOT NULL";
+    assert_eq!(
+        fixture.number(owned).await,
+        0,
+        "shards that were not given back"
+    );
 }

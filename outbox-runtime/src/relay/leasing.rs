@@ -155,7 +155,7 @@ impl<DB: Backend> Engine<DB> {
             self.read().await;
             self.read().await;
         }
-        self.store_all_parked().await?;
+        self.store_all_parked().await;
         self.advance().await?;
         let leases = self.shards.leases(self.shards.all());
         let mut writing = self.outbox.writing().await?;

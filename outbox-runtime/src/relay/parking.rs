@@ -216,11 +216,6 @@ impl Parked {
         self.piece = (self.piece / 8).max(1);
     }
 
-    /// Whether a piece can't become any smaller.
-    fn is_smallest_piece(&self) -> bool {
-        self.piece == 1
-    }
-
     fn add(&mut self, lanes: Vec<ParkedLane>) {
         self.lanes.extend(lanes.into_iter().map(Key::from));
     }

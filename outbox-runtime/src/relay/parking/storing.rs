@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
+use crate::error_text;
 use crate::fault::{self, Point};
 use crate::relay::engine::Engine;
 use crate::relay::parking::Piece;
@@ -66,13 +67,20 @@ impl<DB: Backend> Engine<DB> {
         Ok(self.parked.is_stored())
     }
 
-    /// Writes down all of it, in smaller pieces if it takes too long.
-    pub(in crate::relay) async fn store_all_parked(&mut self) -> Result<(), Error> {
+    /// Writes down all of it, and tries until it is dropped: a statement that was given up may run on
+    /// in the server, and others wait for its locks.
+    pub(in crate::relay) async fn store_all_parked(&mut self) {
+        let mut failures = 0;
         loop {
             match self.store_parked().await {
-                Ok(true) => return Ok(()),
-                Err(error) if self.parked.is_smallest_piece() => return Err(error),
-                Ok(false) | Err(_) => {}
+                Ok(true) => return,
+                Ok(false) => failures = 0,
+                Err(error) => {
+                    failures += 1;
+                    let reason = error_text::of_error(&error);
+                    tracing::warn!(failures, %reason, "parking messages before the relay stops");
+                    sleep(self.options.backoff.delay(failures)).await;
+                }
             }
         }
     }

@@ -44,7 +44,7 @@ fn a_piece_is_smaller_after_a_failure_and_never_empty() {
     for _ in 0..5 {
         parked.shrink_piece();
     }
-    assert!(parked.is_smallest_piece());
+    assert_eq!(parked.piece, 1);
     for _ in 0..3 {
         let piece = parked.next_piece();
         assert_eq!(piece.lanes.len(), 1);

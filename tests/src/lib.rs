@@ -8,6 +8,8 @@
 )]
 
 pub mod bank;
+#[cfg(feature = "brokers")]
+pub mod brokers;
 mod database;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub mod faults;

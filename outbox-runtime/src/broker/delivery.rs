@@ -17,6 +17,7 @@ pub struct Delivery {
     /// first time and 2 for any other.
     pub attempt: u32,
     published_at: Option<OffsetDateTime>,
+    malformed: Option<String>,
     answer: Box<dyn Acknowledge>,
 }
 
@@ -27,7 +28,25 @@ impl Delivery {
             message,
             attempt,
             published_at: None,
+            malformed: None,
             answer: Box::new(answer),
+        }
+    }
+
+    /// A delivery of something that is no message, and why it is none.
+    ///
+    /// `message` stands in for it: a derived id, what could be read of the rest, and as the payload
+    /// the bytes that came. The consumer keeps it as a dead letter of no consumer and acknowledges
+    /// it, so that it stands in nobody's way and nothing of it is lost.
+    pub fn malformed(
+        message: Message,
+        attempt: u32,
+        reason: impl Into<String>,
+        answer: impl Acknowledge + 'static,
+    ) -> Self {
+        Self {
+            malformed: Some(reason.into()),
+            ..Self::new(message, attempt, answer)
         }
     }
 
@@ -45,6 +64,11 @@ impl Delivery {
     /// of the last offer, by this machine's clock.
     pub const fn published_at(&self) -> Option<OffsetDateTime> {
         self.published_at
+    }
+
+    /// Why this is no message, if it is none; [`message`](Self::message) only stands in for it then.
+    pub fn malformation(&self) -> Option<&str> {
+        self.malformed.as_deref()
     }
 
     /// Whether the message was handed over before, so that its work may be done already.
@@ -75,6 +99,17 @@ impl Delivery {
         self.answer.nack().await
     }
 
+    /// The same delivery, answered through what `wrap` makes of the answer.
+    pub(crate) fn map_answer<A: Acknowledge + 'static>(
+        self,
+        wrap: impl FnOnce(Box<dyn Acknowledge>) -> A,
+    ) -> Self {
+        Self {
+            answer: Box::new(wrap(self.answer)),
+            ..self
+        }
+    }
+
     /// Splits the message from the answer, for a consumer that hands the message on.
     pub fn into_parts(self) -> (Message, Box<dyn Acknowledge>) {
         (self.message, self.answer)
@@ -87,6 +122,7 @@ impl fmt::Debug for Delivery {
         f.debug_struct("Delivery")
             .field("message", &self.message)
             .field("attempt", &self.attempt)
+            .field("malformed", &self.malformed)
             .finish_non_exhaustive()
     }
 }

@@ -82,3 +82,15 @@ impl std::error::Error for BrokerError {
         Some(&*self.source)
     }
 }
+
+/// A broker's configuration is no good.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    /// With a sentence that says what to do. Secrets don't belong in it.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}

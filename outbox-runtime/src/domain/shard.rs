@@ -20,7 +20,7 @@ pub fn shard_of(aggregate: Option<(&str, &str)>, message_id: MessageId) -> Shard
     Shard::try_from(folded % u64::from(SHARDS)).unwrap_or_default()
 }
 
-fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

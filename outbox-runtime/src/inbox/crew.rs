@@ -114,6 +114,7 @@ impl<DB: Backend> Hands<DB> {
             let Job {
                 message,
                 published_at,
+                malformed,
                 answers,
             } = job;
             let mut start = std::mem::take(&mut start);
@@ -125,7 +126,10 @@ impl<DB: Backend> Hands<DB> {
                 start.turn = turn;
             }
             // Handling has a large future, of which only those need one that have a turn.
-            let handling = Box::pin(self.dispatcher.handle(&message, published_at, start));
+            let handling = self
+                .dispatcher
+                .handle(&message, published_at, malformed, start);
+            let handling = Box::pin(handling);
             if handling.await == Outcome::Stopped {
                 return;
             }

@@ -87,6 +87,7 @@ impl<DB: Backend> Dispatcher<DB> {
         &self,
         message: &Message,
         published_at: Option<OffsetDateTime>,
+        malformed: Option<String>,
         start: Start,
     ) -> Outcome {
         let metadata = &message.metadata;
@@ -96,6 +97,10 @@ impl<DB: Backend> Dispatcher<DB> {
         } = start;
         let pending = |handler| Pending::new(handler, published_at, is_in_doubt);
         let mut todo = match self.handlers.takers(metadata) {
+            _ if malformed.is_some() => Todo {
+                pending: Vec::new(),
+                unable: self.malformed(malformed),
+            },
             Some(takers) => Todo {
                 pending: takers.handlers.into_iter().map(pending).collect(),
                 unable: self.unreadable(metadata, &takers.unable),
@@ -289,6 +294,16 @@ impl<DB: Backend> Dispatcher<DB> {
         let (metrics, event_type) = (&self.counters.metrics, handler.registration.event_type);
         metrics.attempted(consumer, event_type, outcome, &timer);
         result
+    }
+
+    /// Who is to park what is no message.
+    fn malformed(&self, reason: Option<String>) -> Vec<(&'static str, String)> {
+        self.counters.unreadable("");
+        let cause = |reason| format!("it is no message that can be read: {reason}");
+        reason
+            .into_iter()
+            .map(|reason| ("", cause(reason)))
+            .collect()
     }
 
     /// Who is to park an event that no handler takes.

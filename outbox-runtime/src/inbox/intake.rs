@@ -119,17 +119,10 @@ impl<DB: Backend> Intake<'_, DB> {
 
 /// A delivery that counts as in work until it is answered or dropped.
 fn counted(delivery: Delivery, in_work: &TaskTracker) -> Delivery {
-    let (attempt, published_at) = (delivery.attempt, delivery.published_at());
-    let (message, answer) = delivery.into_parts();
-    let counted = Counted {
+    delivery.map_answer(|answer| Counted {
         answer,
         _in_work: in_work.token(),
-    };
-    let delivery = Delivery::new(message, attempt, counted);
-    match published_at {
-        Some(published_at) => delivery.with_published_at(published_at),
-        None => delivery,
-    }
+    })
 }
 
 struct Counted {

@@ -15,6 +15,8 @@ pub(super) struct Job {
     pub(super) message: Message,
     /// When the message was published, if the broker knows.
     pub(super) published_at: Option<OffsetDateTime>,
+    /// Why it is no message, if it is none.
+    pub(super) malformed: Option<String>,
     /// How the broker hears that it is done.
     pub(super) answers: Vec<Answer>,
 }
@@ -64,6 +66,7 @@ pub(super) enum Taken {
 impl Lanes {
     pub(super) fn take(self: &Arc<Self>, delivery: Delivery, place: Place) -> Taken {
         let published_at = delivery.published_at();
+        let malformed = delivery.malformation().map(ToOwned::to_owned);
         let (message, acknowledge) = delivery.into_parts();
         let answer = Answer {
             acknowledge,
@@ -79,6 +82,7 @@ impl Lanes {
         let job = Job {
             message,
             published_at,
+            malformed,
             answers: vec![answer],
         };
         if let Some(lane) = open.get_mut(&key) {

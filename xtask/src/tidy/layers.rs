@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &str)] = &[
     // Spans and metrics: whoever does something may tell of it.
     ("telemetry", "domain clock"),
     ("store", "domain"),
-    ("broker", "domain"),
+    ("broker", "domain clock"),
     ("backoff", "domain"),
     ("retry", "domain backoff"),
     ("health", "domain"),

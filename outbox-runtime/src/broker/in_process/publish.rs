@@ -1,11 +1,9 @@
-use std::collections::HashMap;
-
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use tokio::time::Instant;
 
 use super::InProcessBroker;
 use super::delivery::Parcel;
-use crate::broker::PublishError;
+use crate::broker::{PublishError, publish_in_lanes};
 use crate::domain::Message;
 
 /// Publishes each ordering key's messages one after another, and the keys side by side.
@@ -13,42 +11,8 @@ pub(super) async fn publish(
     broker: &InProcessBroker,
     messages: &[Message],
 ) -> Vec<Result<(), PublishError>> {
-    let mut lanes: HashMap<(String, String), Vec<(usize, &Message)>> = HashMap::new();
-    for (index, message) in messages.iter().enumerate() {
-        lanes
-            .entry(message.metadata.ordering_key())
-            .or_default()
-            .push((index, message));
-    }
     let deadline = Instant::now() + broker.confirm_within;
-    let lanes = lanes.into_values();
-    let mut results: Vec<(usize, Result<(), PublishError>)> =
-        join_all(lanes.map(|lane| publish_lane(broker, lane, deadline)))
-            .await
-            .into_iter()
-            .flatten()
-            .collect();
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
-async fn publish_lane(
-    broker: &InProcessBroker,
-    lane: Vec<(usize, &Message)>,
-    deadline: Instant,
-) -> Vec<(usize, Result<(), PublishError>)> {
-    let mut results = Vec::with_capacity(lane.len());
-    let mut failed = false;
-    for (index, message) in lane {
-        let result = if failed {
-            Err(PublishError::withheld())
-        } else {
-            publish_one(broker, message, deadline).await
-        };
-        failed |= result.is_err();
-        results.push((index, result));
-    }
-    results
+    publish_in_lanes(messages, |message| publish_one(broker, message, deadline)).await
 }
 
 /// Hands the message to every group that wants it and waits until each has acknowledged it.

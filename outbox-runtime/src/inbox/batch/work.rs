@@ -153,7 +153,7 @@ struct Sorted<DB: Backend> {
     unanswered: Vec<Unanswered>,
     /// In a later batch: they share a key with one of this.
     again: Vec<Task>,
-    /// By themselves: nobody takes them, or somebody can't read them, or a key can't be told.
+    /// By themselves: they are no messages, or nobody takes them, or somebody can't read them, or a key can't be told.
     alone: Vec<Task>,
 }
 
@@ -180,7 +180,7 @@ impl<DB: Backend> Sorted<DB> {
         };
         let mut seen = HashSet::new();
         for task in tasks {
-            let Some(keys) = keys(dispatcher, &task.job.message) else {
+            let Some(keys) = keys(dispatcher, &task.job) else {
                 sorted.alone.push(task);
                 continue;
             };
@@ -226,6 +226,7 @@ fn tasks_of<DB: Backend>(
             job: Job {
                 message: claimable.message,
                 published_at: claimable.published_at,
+                malformed: None,
                 answers: unanswered.answers,
             },
             lane: unanswered.lane,
@@ -233,10 +234,11 @@ fn tasks_of<DB: Backend>(
 }
 
 /// The keys of all consumers of the message, if each of them can handle it.
-fn keys<DB: Backend>(
-    dispatcher: &Dispatcher<DB>,
-    message: &Message,
-) -> Option<Vec<(Handler<DB>, String)>> {
+fn keys<DB: Backend>(dispatcher: &Dispatcher<DB>, job: &Job) -> Option<Vec<(Handler<DB>, String)>> {
+    if job.malformed.is_some() {
+        return None;
+    }
+    let message = &job.message;
     let takers = dispatcher.handlers.takers(&message.metadata)?;
     if takers.handlers.is_empty() || !takers.unable.is_empty() {
         return None;

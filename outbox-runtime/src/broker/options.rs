@@ -1,0 +1,155 @@
+use std::fmt;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::cloud_events::ContentMode;
+use super::foreign::ForeignTopic;
+use super::topics::Topics;
+
+const PARTITIONS: NonZeroU16 = NonZeroU16::MIN.saturating_add(15);
+const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+const LONGEST_CONFIRM: Duration = Duration::from_secs(24 * 60 * 60);
+const SHORTEST_CONFIRM: Duration = Duration::from_millis(10);
+const PREFETCH: usize = 256;
+const MOST_PREFETCH: usize = 10_000;
+
+/// What all adapters of real brokers have in common.
+///
+/// ```
+/// use std::time::Duration;
+/// use outbox_runtime::broker::{BrokerOptions, ContentMode, Topics};
+///
+/// let options = BrokerOptions::new()
+///     .topics(Topics::new("shop")?)
+///     .content_mode(ContentMode::Structured)
+///     .confirm_within(Duration::from_secs(2));
+/// # Ok::<(), outbox_runtime::broker::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BrokerOptions {
+    pub(super) topics: Topics,
+    pub(super) content_mode: ContentMode,
+    pub(super) foreign: Vec<ForeignTopic>,
+    pub(super) partitions: NonZeroU16,
+    pub(super) confirm_within: Duration,
+    pub(super) prefetch: usize,
+    pub(super) declare: bool,
+    pub(super) credentials: Option<Credentials>,
+    pub(super) root_certificate: Option<PathBuf>,
+}
+
+impl BrokerOptions {
+    /// The namespace `outbox`, binary mode, 16 partitions, confirmation within 5 s, 256 messages
+    /// ahead.
+    pub fn new() -> Self {
+        Self {
+            topics: Topics::default(),
+            content_mode: ContentMode::default(),
+            foreign: Vec::new(),
+            partitions: PARTITIONS,
+            confirm_within: CONFIRM_WITHIN,
+            prefetch: PREFETCH,
+            declare: true,
+            credentials: None,
+            root_certificate: None,
+        }
+    }
+
+    /// Sets the names of streams, topics and exchanges. All services that exchange events need
+    /// the same.
+    #[must_use]
+    pub fn topics(mut self, topics: Topics) -> Self {
+        self.topics = topics;
+        self
+    }
+
+    /// Sets how CloudEvents are laid out in messages that are published. Both ways are read.
+    #[must_use]
+    pub fn content_mode(mut self, mode: ContentMode) -> Self {
+        self.content_mode = mode;
+        self
+    }
+
+    /// Consumes a topic that others own, too.
+    #[must_use]
+    pub fn foreign(mut self, topic: ForeignTopic) -> Self {
+        self.foreign.push(topic);
+        self
+    }
+
+    /// Sets into how many parts a topic is divided: more than there will ever be instances of one
+    /// service, and the same for all that publish or consume it. 16 unless told.
+    ///
+    /// An aggregate's events are all in one part, which one instance reads. With Kafka it is the
+    /// number of partitions that a topic gets when it is made. To change it, let the consumers
+    /// finish what is published, stop all, and start them with the new number.
+    #[must_use]
+    pub fn partitions(mut self, partitions: NonZeroU16) -> Self {
+        self.partitions = partitions;
+        self
+    }
+
+    /// Sets how long the broker may take to confirm a message: 10 ms to one day, 5 s unless told.
+    /// Keep it below the relay's publish timeout. What is not confirmed by then is offered again.
+    #[must_use]
+    pub fn confirm_within(mut self, limit: Duration) -> Self {
+        self.confirm_within = limit.clamp(SHORTEST_CONFIRM, LONGEST_CONFIRM);
+        self
+    }
+
+    /// Sets how many messages the broker may hand out ahead to each subscription: 1 to 10,000, and
+    /// 256 unless told.
+    #[must_use]
+    pub fn prefetch(mut self, messages: usize) -> Self {
+        self.prefetch = messages.clamp(1, MOST_PREFETCH);
+        self
+    }
+
+    /// Sets user and password, which go before those in the URL. They are shown nowhere.
+    #[must_use]
+    pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.credentials = Some(Credentials {
+            user: user.into(),
+            password: password.into(),
+        });
+        self
+    }
+
+    /// Trusts the certificates in this PEM file besides the well-known ones, where the URL's scheme
+    /// asks for TLS.
+    #[must_use]
+    pub fn root_certificate(mut self, pem: impl Into<PathBuf>) -> Self {
+        self.root_certificate = Some(pem.into());
+        self
+    }
+
+    /// Sets whether streams, topics, exchanges and queues are made where they are missing, at the
+    /// start and again when somebody deleted them. They are unless told; otherwise what is missing
+    /// is reported until somebody makes it.
+    #[must_use]
+    pub fn declare(mut self, declare: bool) -> Self {
+        self.declare = declare;
+        self
+    }
+}
+
+/// Who an adapter signs in as.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub(super) user: String,
+    pub(super) password: String,
+}
+
+/// Shows neither user nor password.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(..)")
+    }
+}
+
+impl Default for BrokerOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}

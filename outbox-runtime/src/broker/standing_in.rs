@@ -1,0 +1,91 @@
+//! What stands in for something that is no message.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+use uuid::Builder;
+
+use super::raw::RawMessage;
+use crate::domain::{Message, MessageId, Metadata};
+
+/// The event type of what names none.
+const NAMELESS: &str = "malformed";
+/// Says how the payload of a stand-in holds bytes that are no text.
+const ENCODING: &str = "outbox-payload-encoding";
+
+/// A message that keeps all of what came: the bytes as payload, base64 where they are no text, and
+/// the headers.
+pub(super) fn stand_in(
+    raw: &RawMessage,
+    event_type: Option<String>,
+    now: OffsetDateTime,
+) -> Message {
+    let without_nul = |text: &str| text.replace('\0', "\u{fffd}");
+    let mut headers: BTreeMap<String, String> = raw
+        .headers
+        .iter()
+        .map(|(name, value)| (without_nul(name), without_nul(value)))
+        .collect();
+    if let Some(content_type) = &raw.content_type {
+        headers.insert("content-type".to_owned(), without_nul(content_type));
+    }
+    headers.insert("outbox-topic".to_owned(), without_nul(&raw.topic));
+    headers.insert("outbox-position".to_owned(), without_nul(&raw.position));
+    if let Some(key) = &raw.key {
+        headers.insert("outbox-key".to_owned(), without_nul(key));
+    }
+    let payload = match std::str::from_utf8(&raw.body) {
+        Ok(text) if is_storable(text) => text.to_owned(),
+        _ => {
+            headers.insert(ENCODING.to_owned(), "base64".to_owned());
+            STANDARD.encode(&raw.body)
+        }
+    };
+    let message_id = position_id(raw);
+    Message {
+        metadata: Metadata {
+            message_id,
+            event_type: event_type
+                .filter(|name| !name.is_empty())
+                .map_or_else(|| NAMELESS.to_owned(), |name| without_nul(&name)),
+            schema_version: 1,
+            aggregate: None,
+            correlation_id: message_id.to_string(),
+            causation_id: None,
+            producer: without_nul(&raw.topic),
+            occurred_at: raw.published_at.unwrap_or(now),
+            traceparent: None,
+            tracestate: None,
+            headers,
+        },
+        payload,
+    }
+}
+
+/// The id of something that has none: the same each time it is delivered.
+pub(super) fn position_id(raw: &RawMessage) -> MessageId {
+    derived_id([raw.topic.as_str(), &raw.position])
+}
+
+/// A UUID of version 8 ([RFC 9562](https://www.rfc-editor.org/rfc/rfc9562), section 5.8) made of
+/// the SHA-256 of both texts.
+pub(super) fn derived_id([of, id]: [&str; 2]) -> MessageId {
+    let mut hash = Sha256::new();
+    // A length first, so that no two pairs give the same text.
+    hash.update((of.len() as u64).to_be_bytes());
+    hash.update(of);
+    hash.update(id);
+    let mut bytes = [0; 16];
+    for (byte, hashed) in bytes.iter_mut().zip(hash.finalize()) {
+        *byte = hashed;
+    }
+    MessageId::from_uuid(Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// Whether every database takes the text: NUL is no character of PostgreSQL's.
+pub(super) fn is_storable(text: &str) -> bool {
+    !text.contains('\0')
+}

@@ -1,0 +1,1 @@
+//! The suite of brokers against a real one.

@@ -67,7 +67,8 @@ impl Kind {
         !matches!(self, Self::Kafka)
     }
 
-    /// The program that would be started.
+    /// The program that would be started. Where there is none, a server may yet start in a
+    /// container.
     ///
     /// # Errors
     /// [`StartError::NotInstalled`] with what was looked for.

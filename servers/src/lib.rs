@@ -26,21 +26,26 @@
 //! PostgreSQL, NATS, RabbitMQ and Redis keep all that they confirmed when they are killed. The
 //! Kafka server of the tests does not, see [`Kind::keeps_confirmed_when_killed`].
 
+pub mod command;
+mod docker;
 mod error;
-mod find;
 mod folder;
+mod host;
 mod kind;
 mod ports;
 mod process;
 mod recipes;
 mod server;
 mod setup;
+mod source;
+mod tls;
 mod tree;
 
 pub use error::StartError;
 pub use kind::Kind;
 pub use server::Server;
 pub use setup::Setup;
+pub use source::Source;
 
 /// Set for the tests when a test that lacks its server must fail instead of skipping.
 pub const REQUIRE_ALL: &str = "OUTBOX_TEST_REQUIRE_ALL";

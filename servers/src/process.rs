@@ -1,8 +1,7 @@
 //! Child processes, none of which outlives this one.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -12,14 +11,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{find, tree};
+use crate::command::{self, describe};
+use crate::tree;
 
 const POLL: Duration = Duration::from_millis(10);
 
 /// A command that ends with us even if we are killed without a chance to
 /// clean up, where the system has a tool for that.
 pub(crate) fn tied_to_us(program: &Path, signal: &str) -> Command {
-    match find::program("setpriv") {
+    match command::find("setpriv") {
         Some(setpriv) if cfg!(target_os = "linux") => {
             let mut command = Command::new(setpriv);
             command
@@ -52,7 +52,7 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        let program = name(&command);
+        let program = command::name(&command);
         let child = spawn_from_a_lasting_thread(command)
             .map_err(|error| format!("cannot start {program}: {error}"))?;
         let pid = Some(Pid::from_child(&child));
@@ -137,21 +137,6 @@ impl Drop for Process {
     }
 }
 
-/// Runs a short command quietly and returns its standard output, if it succeeded.
-pub(crate) fn capture(command: &mut Command) -> Result<String, String> {
-    let output = command
-        .stdin(Stdio::null())
-        .process_group(0)
-        .output()
-        .map_err(|error| format!("cannot start {}: {error}", name(command)))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let (program, how) = (name(command), describe(output.status));
-    Err(format!("{program} {how}: {}", stderr.trim()))
-}
-
 type Job = (Command, Sender<std::io::Result<Child>>);
 
 /// The kernel's word of a parent's end is of the *thread* that started the child, and threads of
@@ -175,21 +160,4 @@ fn spawn_from_a_lasting_thread(command: Command) -> std::io::Result<Child> {
     jobs.send((command, answer)).map_err(|_| over())?;
     drop(jobs);
     answered.recv().map_err(|_| over())?
-}
-
-/// Says in words how a process ended.
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => "succeeded".to_owned(),
-        (Some(code), _) => format!("failed with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
-    }
-}
-
-fn name(command: &Command) -> String {
-    let of = |word: &OsStr| word.to_string_lossy().into_owned();
-    // The program that is wrapped says more than its wrapper.
-    let wrapped = command.get_args().skip_while(|word| *word != "--").nth(1);
-    of(wrapped.unwrap_or(command.get_program()))
 }

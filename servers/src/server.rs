@@ -5,15 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::folder::RunFolder;
-use crate::process::Process;
+use crate::host::{Host, Programs};
 use crate::recipes::{self, Recipe, Site};
+use crate::tls::Certificates;
 use crate::{Kind, Setup, StartError, ports};
 
 /// How long a server may take until it serves: RabbitMQ needs a while on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How long it may take to end in good order.
-const GRACE: Duration = Duration::from_secs(10);
 
 /// How often it is started on another port, should somebody take its own.
 const ATTEMPTS: usize = 3;
@@ -23,7 +21,7 @@ const ATTEMPTS: usize = 3;
 /// When it is dropped, all its processes are ended and its data is removed.
 pub struct Server {
     // Fields drop in this order: the processes end before their folder goes.
-    processes: Vec<Process>,
+    host: Host,
     kind: Kind,
     recipe: &'static dyn Recipe,
     site: Site,
@@ -46,23 +44,25 @@ impl Server {
     /// # Errors
     /// As [`start`](Self::start); also [`StartError::Failed`] if this kind can't be set up so.
     pub fn start_with(kind: Kind, setup: Setup) -> Result<Self, StartError> {
-        let program = kind.program()?;
-        let failed = |why| StartError::Failed { kind, why };
         let recipe = recipes::of(kind);
-        if let Some(why) = recipe.refuses(&setup) {
-            return Err(failed(why.to_owned()));
-        }
+        let programs = Programs::choose(kind, recipe)?;
+        check(kind, recipe, &programs, &setup)?;
+        let failed = |why| StartError::Failed { kind, why };
         let folder = RunFolder::create()
             .map_err(|error| failed(format!("its folder can't be made: {error}")))?;
+        let certificates = setup.tls.then(|| Certificates::make(&folder.of_server()));
         let site = Site {
-            program,
+            programs,
             folder: folder.of_server(),
             port: ports::free().map_err(failed)?,
             setup,
+            certificates: certificates.transpose().map_err(failed)?,
         };
-        recipe.prepare(&site).map_err(failed)?;
+        if let Programs::Installed(_) = site.programs {
+            recipe.prepare(&site).map_err(failed)?;
+        }
         let mut server = Self {
-            processes: Vec::new(),
+            host: Host::new(&site.programs),
             kind,
             recipe,
             url: recipe.url(&site),
@@ -77,6 +77,7 @@ impl Server {
                 Err(trouble) => return Err(failed(trouble.into_text())),
                 Ok(()) => return Ok(server),
             }
+            server.host.forget();
             server.site.port = ports::free().map_err(failed)?;
             server.url = recipe.url(&server.site);
         }
@@ -100,36 +101,40 @@ impl Server {
         self.site.port
     }
 
-    /// The program that was started.
+    /// The certificate of the authority that vouches for it, as PEM, if it speaks TLS.
     #[must_use]
-    pub fn program(&self) -> &Path {
-        &self.site.program
+    pub fn ca(&self) -> Option<&Path> {
+        let certificates = self.site.certificates.as_ref()?;
+        Some(&certificates.ca)
+    }
+
+    /// Where it comes from, for people: a program or an image.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        match &self.site.programs {
+            Programs::Installed(program) => program.display().to_string(),
+            Programs::Image(_) => format!("Docker, {}", self.recipe.image(&self.site).name),
+        }
     }
 
     /// Kills all its processes (SIGKILL), and returns when they are gone.
     pub fn kill(&mut self) {
-        // The server first: it should not notice that its helpers go.
-        while let Some(mut process) = self.processes.pop() {
-            process.kill();
-        }
+        self.host.kill();
     }
 
     /// Ends it in good order; what has not ended after 10 seconds is killed.
     pub fn stop(&mut self) {
-        if let Some(server) = self.processes.last_mut() {
-            server.ends_with(self.recipe.stop_signal(), GRACE);
-        }
-        self.kill();
+        self.host.stop(self.recipe);
     }
 
     /// Stops all its processes where they are (SIGSTOP): connections stay open and nothing answers.
     pub fn pause(&self) {
-        self.processes.iter().rev().for_each(Process::pause);
+        self.host.pause();
     }
 
     /// Lets them go on (SIGCONT).
     pub fn resume(&self) {
-        self.processes.iter().for_each(Process::resume);
+        self.host.resume();
     }
 
     /// Starts it again after [`kill`](Self::kill) or [`stop`](Self::stop), with the same port and
@@ -150,12 +155,12 @@ impl Server {
 
     /// Whether it has not ended; a paused server is running.
     pub fn is_running(&mut self) -> bool {
-        self.processes.last_mut().is_some_and(Process::is_running)
+        self.host.is_running()
     }
 
     fn launch(&mut self) -> Result<(), Trouble> {
         self.kill();
-        let launched = self.recipe.launch(&self.site, &mut self.processes);
+        let launched = self.host.launch(self.recipe, &self.site);
         let result = launched
             .map_err(Trouble::Other)
             .and_then(|()| self.wait_until_ready());
@@ -167,25 +172,22 @@ impl Server {
 
     fn wait_until_ready(&mut self) -> Result<(), Trouble> {
         let since = Instant::now();
-        let Some(server) = self.processes.last_mut() else {
-            return Err(Trouble::Other("it has no process".to_owned()));
-        };
-        while !self.recipe.is_ready(&self.site, server) {
-            if let Some(how) = server.ended() {
+        while !self.recipe.is_ready(&self.site) {
+            if let Some(how) = self.host.ended() {
                 return Err(Trouble::Ended(how));
             }
             if (self.site.setup.give_up)() {
                 return Err(Trouble::Other("it is no longer wanted".to_owned()));
             }
             if since.elapsed() > PATIENCE {
-                let (seconds, log) = (PATIENCE.as_secs(), server.log_end());
+                let (seconds, log) = (PATIENCE.as_secs(), self.host.log_end());
                 let text = format!("it does not serve after {seconds} s:\n{log}");
                 return Err(Trouble::Other(text));
             }
             thread::sleep(Duration::from_millis(20));
         }
         // Somebody else may have answered in its place.
-        match server.ended() {
+        match self.host.ended() {
             Some(how) => Err(Trouble::Ended(how)),
             None => Ok(()),
         }
@@ -210,6 +212,25 @@ impl std::fmt::Debug for Server {
             .field("port", &self.site.port)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a server can be set up so.
+fn check(
+    kind: Kind,
+    recipe: &dyn Recipe,
+    programs: &Programs,
+    setup: &Setup,
+) -> Result<(), StartError> {
+    let closed = setup.tls || setup.credentials.is_some();
+    if closed && !recipe.can_be_closed() {
+        let why = "it is run here without TLS and credentials".to_owned();
+        return Err(StartError::Failed { kind, why });
+    }
+    if let (Programs::Image(_), true) = (programs, closed || !setup.environment.is_empty()) {
+        let why = "it is run in a container only as it comes".to_owned();
+        return Err(StartError::NotInstalled { kind, why });
+    }
+    Ok(())
 }
 
 /// Why a start came to nothing.

@@ -13,10 +13,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{Recipe, Site};
+use crate::docker::Image;
 use crate::process::Process;
-use crate::{KAFKA_SERVER, Setup, find, ports};
-
-const PROGRAM: &str = "noida-db";
+use crate::source::{KAFKA_PROGRAM, installed_kafka};
+use crate::{KAFKA_SERVER, command, ports};
 
 pub(super) struct Kafka;
 
@@ -25,21 +25,20 @@ impl Recipe for Kafka {
     fn find(&self) -> Result<PathBuf, String> {
         let program = match std::env::var_os(KAFKA_SERVER) {
             Some(told) => Some(PathBuf::from(told)).filter(|file| file.is_file()),
-            None => installed().or_else(|| find::program(PROGRAM)),
+            None => installed_kafka().or_else(|| command::find(KAFKA_PROGRAM)),
         };
         let program = program.ok_or_else(|| {
-            format!("there is no program `{PROGRAM}`, and {KAFKA_SERVER} names none")
+            format!("there is no program `{KAFKA_PROGRAM}`, and {KAFKA_SERVER} names none")
         })?;
         Ok(itself(&program).unwrap_or(program))
     }
 
-    fn refuses(&self, setup: &Setup) -> Option<&'static str> {
-        (setup.tls || setup.credentials.is_some())
-            .then_some("its server knows neither TLS nor credentials")
+    fn can_be_closed(&self) -> bool {
+        false
     }
 
     fn launch(&self, site: &Site, processes: &mut Vec<Process>) -> Result<(), String> {
-        let mut command = site.command(&site.program, "KILL");
+        let mut command = site.command(site.program(), "KILL");
         command
             .args(["start", "--only", "kafka", "--host", "127.0.0.1"])
             .args(["--kafka-port", &site.port.to_string(), "--data-dir"])
@@ -48,7 +47,7 @@ impl Recipe for Kafka {
         Ok(())
     }
 
-    fn is_ready(&self, site: &Site, _server: &Process) -> bool {
+    fn is_ready(&self, site: &Site) -> bool {
         // Its length, `ApiVersions` in its first version, a number to know the answer by, nobody.
         let request = b"\0\0\0\x0a\0\x12\0\0\0\0\0\x07\xff\xff";
         let answer = ports::ask(site.port, request, |said| said.len() >= 8);
@@ -56,18 +55,40 @@ impl Recipe for Kafka {
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("kafka://127.0.0.1:{}", site.port)
+        site.address("kafka", "kafka", "")
     }
-}
 
-/// Where `cargo xtask` installs it.
-fn installed() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-    [workspace.join(target), workspace.join("target")]
-        .iter()
-        .map(|target| target.join("tools/python/bin").join(PROGRAM))
-        .find(|file| file.is_file())
+    /// Kafka itself, which keeps what it confirmed. It has to be told where its clients find it.
+    fn image(&self, site: &Site) -> Image {
+        let environment = [
+            ("KAFKA_NODE_ID", "1"),
+            ("KAFKA_PROCESS_ROLES", "broker,controller"),
+            ("KAFKA_CONTROLLER_QUORUM_VOTERS", "1@localhost:9093"),
+            ("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER"),
+            ("KAFKA_LISTENERS", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+            (
+                "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
+                "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            ),
+            ("KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR", "1"),
+            ("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1"),
+            ("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1"),
+            ("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"),
+        ];
+        let mut environment = environment
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec();
+        environment.push((
+            "KAFKA_ADVERTISED_LISTENERS",
+            format!("PLAINTEXT://127.0.0.1:{}", site.port),
+        ));
+        Image {
+            name: "apache/kafka:3.9.1",
+            environment,
+            arguments: &[],
+            port: 9092,
+        }
+    }
 }
 
 /// The program itself: what stands in an environment's `bin` is a script that waits for it, and a
@@ -76,6 +97,11 @@ fn itself(script: &Path) -> Option<PathBuf> {
     let libraries = script.parent()?.parent()?.join("lib");
     let versions = std::fs::read_dir(libraries).ok()?.flatten();
     versions
-        .map(|version| version.path().join("site-packages/noida_db").join(PROGRAM))
+        .map(|version| {
+            version
+                .path()
+                .join("site-packages/noida_db")
+                .join(KAFKA_PROGRAM)
+        })
         .find(|file| file.is_file())
 }

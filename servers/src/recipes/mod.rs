@@ -11,7 +11,10 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
+use crate::docker::Image;
+use crate::host::Programs;
 use crate::process::{Process, tied_to_us};
+use crate::tls::Certificates;
 use crate::{Kind, Setup};
 
 /// How one kind of server is run.
@@ -19,8 +22,10 @@ pub(crate) trait Recipe: Sync {
     /// The program that is the server, or what is missing.
     fn find(&self) -> Result<PathBuf, String>;
 
-    /// What of the set-up it can't do.
-    fn refuses(&self, setup: &Setup) -> Option<&'static str>;
+    /// Whether it knows TLS and credentials.
+    fn can_be_closed(&self) -> bool {
+        true
+    }
 
     /// Makes its data, before it runs for the first time.
     fn prepare(&self, _site: &Site) -> Result<(), String> {
@@ -31,10 +36,13 @@ pub(crate) trait Recipe: Sync {
     fn launch(&self, site: &Site, processes: &mut Vec<Process>) -> Result<(), String>;
 
     /// Whether it serves.
-    fn is_ready(&self, site: &Site, server: &Process) -> bool;
+    fn is_ready(&self, site: &Site) -> bool;
 
     /// Its address.
     fn url(&self, site: &Site) -> String;
+
+    /// How to run it where there is only a container engine, as the default set-up wants it.
+    fn image(&self, site: &Site) -> Image;
 
     /// Asks it to end in good order.
     fn stop_signal(&self) -> Signal {
@@ -61,13 +69,22 @@ pub(crate) fn of(kind: Kind) -> &'static dyn Recipe {
 /// One server's place.
 #[derive(Debug)]
 pub(crate) struct Site {
-    pub(crate) program: PathBuf,
+    pub(crate) programs: Programs,
     pub(crate) folder: PathBuf,
     pub(crate) port: u16,
     pub(crate) setup: Setup,
+    /// If it is to speak TLS.
+    pub(crate) certificates: Option<Certificates>,
 }
 
 impl Site {
+    /// The program that is the server, or Docker's.
+    pub(crate) fn program(&self) -> &Path {
+        match &self.programs {
+            Programs::Installed(program) | Programs::Image(program) => program,
+        }
+    }
+
     /// A command of this server, which ends with us.
     fn command(&self, program: &Path, signal: &str) -> Command {
         let mut command = tied_to_us(program, signal);
@@ -91,13 +108,23 @@ impl Site {
         Ok(file)
     }
 
-    /// `user:password@` for a URL, or what stands for nobody in particular.
-    fn user_part(&self, nobody: &str) -> String {
-        match &self.setup.credentials {
+    /// An address: one of two schemes, the user or what stands for nobody in particular, the port.
+    fn address(&self, plain: &str, closed: &str, nobody: &str) -> String {
+        let scheme = match self.certificates {
+            Some(_) => closed,
+            None => plain,
+        };
+        let user = match &self.setup.credentials {
             Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
             None => nobody.to_owned(),
-        }
+        };
+        format!("{scheme}://{user}127.0.0.1:{}", self.port)
     }
+}
+
+/// In double quotes, as all the servers' files want it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Percent-encoded for a URL.
@@ -115,6 +142,11 @@ fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quotes_are_escaped() {
+        assert_eq!(quoted(r#"a"b\c"#), r#""a\"b\\c""#);
+    }
 
     #[test]
     fn what_a_url_gives_a_meaning_is_encoded() {

@@ -9,8 +9,10 @@ use std::process::Command;
 use rustix::process::{Signal, geteuid};
 
 use super::{Recipe, Site};
-use crate::process::{Process, capture};
-use crate::{Setup, find};
+use crate::command::{self, capture};
+use crate::docker::Image;
+use crate::ports;
+use crate::process::Process;
 
 pub(super) struct Postgres;
 
@@ -34,7 +36,7 @@ const SETTINGS: [&str; 6] = [
 const DURABLE_SETTINGS: [&str; 1] = ["-cmax_connections=250"];
 
 /// What a server is started with.
-pub(crate) const fn settings(durable: bool) -> &'static [&'static str] {
+const fn settings(durable: bool) -> &'static [&'static str] {
     if durable {
         &DURABLE_SETTINGS
     } else {
@@ -45,7 +47,7 @@ pub(crate) const fn settings(durable: bool) -> &'static [&'static str] {
 impl Recipe for Postgres {
     /// In PATH, else the newest of Debian's versioned folders.
     fn find(&self) -> Result<PathBuf, String> {
-        let in_path = find::program("postgres").and_then(|file| Some(file.parent()?.to_owned()));
+        let in_path = command::find("postgres").and_then(|file| Some(file.parent()?.to_owned()));
         in_path
             .into_iter()
             .chain(debian_folders())
@@ -58,30 +60,30 @@ impl Recipe for Postgres {
             .ok_or_else(|| "there are no programs `postgres` and `initdb`".to_owned())
     }
 
-    fn refuses(&self, setup: &Setup) -> Option<&'static str> {
-        (setup.tls || setup.credentials.is_some())
-            .then_some("its recipe knows neither TLS nor credentials")
+    fn can_be_closed(&self) -> bool {
+        false
     }
 
     fn prepare(&self, site: &Site) -> Result<(), String> {
         let owner = Owner::choose()?;
         owner.give(&site.folder)?;
-        let mut command = Command::new(site.program.with_file_name("initdb"));
+        let mut command = Command::new(site.program().with_file_name("initdb"));
         owner.apply(&mut command);
         command
             .current_dir(&site.folder)
             .args(["--auth=trust", "--username=postgres", "--encoding=UTF8"])
             .args(["--no-locale", "--no-sync", "--pgdata"])
             .arg(data(site));
-        capture(&mut command).map(drop)
+        capture(&mut command)
+            .map(drop)
+            .map_err(|error| error.to_string())
     }
 
     fn launch(&self, site: &Site, processes: &mut Vec<Process>) -> Result<(), String> {
-        // What a killed server left says that it is ready, and PostgreSQL believes that it runs if
-        // its number is another's by now.
-        let _none = fs::remove_file(status_file(site));
+        // PostgreSQL believes what a killed one left, if its number is another process's by now.
+        let _none = fs::remove_file(data(site).join("postmaster.pid"));
         // SIGINT is PostgreSQL's fast shutdown: sessions end at once.
-        let mut command = site.command(&site.program, "INT");
+        let mut command = site.command(site.program(), "INT");
         Owner::choose()?.apply(&mut command);
         command.arg("-D").arg(data(site));
         command
@@ -92,16 +94,24 @@ impl Recipe for Postgres {
         Ok(())
     }
 
-    /// What `pg_ctl --wait` looks at: the eighth line of the process id file.
-    fn is_ready(&self, site: &Site, _server: &Process) -> bool {
-        let text = fs::read_to_string(status_file(site)).unwrap_or_default();
-        text.lines()
-            .nth(7)
-            .is_some_and(|status| status.trim() == "ready")
+    /// It lets somebody in: while it starts, it answers with an error.
+    fn is_ready(&self, site: &Site) -> bool {
+        // Its length, version 3.0, whom.
+        let greeting = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
+        ports::ask(site.port, greeting, |said| !said.is_empty()).starts_with(b"R")
     }
 
     fn url(&self, site: &Site) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", site.port)
+        site.address("postgres", "postgres", "postgres@") + "/postgres"
+    }
+
+    fn image(&self, site: &Site) -> Image {
+        Image {
+            name: "postgres:17",
+            environment: vec![("POSTGRES_HOST_AUTH_METHOD", "trust".to_owned())],
+            arguments: settings(site.setup.durable),
+            port: 5432,
+        }
     }
 
     fn stop_signal(&self) -> Signal {
@@ -116,10 +126,6 @@ impl Recipe for Postgres {
 
 fn data(site: &Site) -> PathBuf {
     site.folder.join("data")
-}
-
-fn status_file(site: &Site) -> PathBuf {
-    data(site).join("postmaster.pid")
 }
 
 fn debian_folders() -> Vec<PathBuf> {

@@ -7,15 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Recipe, Site};
+use crate::docker::Image;
 use crate::process::Process;
-use crate::{Setup, find, ports};
+use crate::{command, ports};
 
 pub(super) struct RabbitMq;
 
 impl Recipe for RabbitMq {
     /// The script itself: the one in Debian's PATH changes the user and the folder.
     fn find(&self) -> Result<PathBuf, String> {
-        find::required("epmd")?;
+        command::required("epmd")?;
         let releases = fs::read_dir("/usr/lib/rabbitmq/lib")
             .into_iter()
             .flatten()
@@ -27,29 +28,23 @@ impl Recipe for RabbitMq {
         releases.sort();
         releases
             .pop()
-            .map_or_else(|| find::required("rabbitmq-server"), Ok)
-    }
-
-    fn refuses(&self, _setup: &Setup) -> Option<&'static str> {
-        None
+            .map_or_else(|| command::required("rabbitmq-server"), Ok)
     }
 
     fn launch(&self, site: &Site, processes: &mut Vec<Process>) -> Result<(), String> {
         // Not in the settings of the first run alone: nobody else takes them while it is down.
         let (epmd, distribution) = (ports::free()?, ports::free()?);
         // Erlang would start a daemon, which nobody ends.
-        let mut command = site.command(&find::required("epmd")?, "KILL");
+        let mut command = site.command(&command::required("epmd")?, "KILL");
         forget_settings(&mut command);
         command.args(["-address", "127.0.0.1", "-port", &epmd.to_string()]);
         processes.push(site.spawn(command, "epmd")?);
         wait_for(epmd)?;
 
-        let settings = site.write(
-            "rabbitmq.conf",
-            &format!("listeners.tcp.1 = 127.0.0.1:{}\n", site.port),
-        )?;
+        let settings = site.write("rabbitmq.conf", &settings(site))?;
+        let users = site.write("advanced.config", &users(site))?;
         let plugins = site.write("enabled_plugins", "[].\n")?;
-        let mut command = site.command(&site.program, "KILL");
+        let mut command = site.command(site.program(), "KILL");
         forget_settings(&mut command);
         command
             .env("HOME", &site.folder)
@@ -60,24 +55,23 @@ impl Recipe for RabbitMq {
                 "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}",
             )
             .env("RABBITMQ_NODENAME", "outbox@localhost")
-            .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
-            .env("RABBITMQ_NODE_PORT", site.port.to_string())
             .env("RABBITMQ_DIST_PORT", distribution.to_string())
             .env("RABBITMQ_ENABLED_PLUGINS_FILE", plugins)
             .env("RABBITMQ_CONFIG_FILE", settings)
+            .env("RABBITMQ_ADVANCED_CONFIG_FILE", users)
             // Standard output, which goes to our log.
             .env("RABBITMQ_LOGS", "-")
             // The script then becomes the server instead of waiting for it.
             .env("RABBITMQ_ALLOW_INPUT", "1")
-            .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 2:2 -noinput");
+            // One scheduler: it has little to do, and others want the processors.
+            .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 1:1 -noinput");
         for (variable, file) in [
             ("RABBITMQ_MNESIA_BASE", "mnesia"),
             ("RABBITMQ_LOG_BASE", "log"),
             ("RABBITMQ_PID_FILE", "pid"),
             ("RABBITMQ_GENERATED_CONFIG_DIR", "generated"),
-            // These two do not exist, so that none of the system's is read instead.
+            // It does not exist, so that the system's is not read instead.
             ("RABBITMQ_CONF_ENV_FILE", "none.conf"),
-            ("RABBITMQ_ADVANCED_CONFIG_FILE", "none.config"),
         ] {
             command.env(variable, site.folder.join(file));
         }
@@ -86,15 +80,57 @@ impl Recipe for RabbitMq {
     }
 
     /// It answers a handshake with the method `Connection.Start` on channel 0.
-    fn is_ready(&self, site: &Site, _server: &Process) -> bool {
+    fn is_ready(&self, site: &Site) -> bool {
+        if site.certificates.is_some() {
+            return ports::speaks_tls(site.port);
+        }
         let answer = ports::ask(site.port, b"AMQP\0\0\x09\x01", |said| said.len() >= 11);
         answer.starts_with(b"\x01\0\0") && answer.get(7..11) == Some(b"\0\x0a\0\x0a")
     }
 
     fn url(&self, site: &Site) -> String {
-        let user = site.user_part("guest:guest@");
-        format!("amqp://{user}127.0.0.1:{}/%2f", site.port)
+        site.address("amqp", "amqps", "guest:guest@") + "/%2f"
     }
+
+    fn image(&self, _site: &Site) -> Image {
+        Image {
+            name: "rabbitmq:3",
+            environment: Vec::new(),
+            arguments: &[],
+            port: 5672,
+        }
+    }
+}
+
+fn settings(site: &Site) -> String {
+    let port = site.port;
+    let Some(files) = &site.certificates else {
+        return format!("listeners.tcp.1 = 127.0.0.1:{port}\n");
+    };
+    let mut settings = format!("listeners.tcp = none\nlisteners.ssl.1 = 127.0.0.1:{port}\n");
+    for (name, value) in [
+        ("cacertfile", files.ca.to_string_lossy()),
+        ("certfile", files.certificate.to_string_lossy()),
+        ("keyfile", files.key.to_string_lossy()),
+        ("verify", "verify_none".into()),
+        ("fail_if_no_peer_cert", "false".into()),
+    ] {
+        settings += &format!("ssl_options.{name} = {value}\n");
+    }
+    settings
+}
+
+/// In Erlang's terms, where a password may hold what it likes.
+fn users(site: &Site) -> String {
+    let Some((user, password)) = &site.setup.credentials else {
+        return "[].\n".to_owned();
+    };
+    // As numbers: between this file and the check of a password, text is encoded more than once.
+    let [user, password] = [user, password].map(|word| {
+        let bytes: Vec<String> = word.bytes().map(|byte| byte.to_string()).collect();
+        format!("<<{}>>", bytes.join(","))
+    });
+    format!("[{{rabbit, [{{default_user, {user}}}, {{default_pass, {password}}}]}}].\n")
 }
 
 /// Settings of another RabbitMQ, or of another Erlang, that our own environment may hold.

@@ -12,18 +12,23 @@ pub(crate) fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-pub(crate) fn send(stream: &mut TcpStream, bytes: &[u8]) {
+pub(crate) fn send(stream: &mut impl Write, bytes: &[u8]) {
     stream.write_all(bytes).unwrap();
 }
 
-pub(crate) fn take(stream: &mut TcpStream, length: usize) -> Vec<u8> {
+pub(crate) fn take(stream: &mut impl Read, length: usize) -> Vec<u8> {
+    more(stream, length).unwrap()
+}
+
+/// The same; nothing if the server hangs up.
+pub(crate) fn more(stream: &mut impl Read, length: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length];
-    stream.read_exact(&mut bytes).unwrap();
-    bytes
+    stream.read_exact(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// One line, without its end.
-pub(crate) fn line(stream: &mut TcpStream) -> String {
+pub(crate) fn line(stream: &mut impl Read) -> String {
     let mut line = Vec::new();
     while !line.ends_with(b"\r\n") {
         line.extend(take(stream, 1));

@@ -8,6 +8,7 @@
 )]
 
 mod client;
+mod closed;
 mod kafka;
 mod nats;
 mod postgres;

@@ -1,11 +1,12 @@
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use outbox_servers::{Kind, Server};
 
-use super::client::{connect, number, send, take};
+use super::client::{connect, more, number, send};
 
 /// Sends a frame: 1 is a method, 2 a header, 3 a body.
-fn frame(stream: &mut TcpStream, kind: u8, channel: u8, payload: &[u8]) {
+fn frame(stream: &mut impl Write, kind: u8, channel: u8, payload: &[u8]) {
     let mut bytes = vec![kind, 0, channel];
     bytes.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
     bytes.extend(payload);
@@ -13,30 +14,46 @@ fn frame(stream: &mut TcpStream, kind: u8, channel: u8, payload: &[u8]) {
     send(stream, &bytes);
 }
 
-/// Waits for a method and returns its arguments; nothing if the server closes instead.
-fn expect(stream: &mut TcpStream, class: u8, method: u8) -> Option<Vec<u8>> {
+/// Waits for a method and returns its arguments; nothing if the server closes or hangs up.
+fn expect(stream: &mut impl Read, class: u8, method: u8) -> Option<Vec<u8>> {
     loop {
-        let head = take(stream, 7);
-        let payload = take(stream, number(&head[3..7]));
-        take(stream, 1);
+        let head = more(stream, 7)?;
+        let payload = more(stream, number(&head[3..7]))?;
+        more(stream, 1)?;
         match (head[0], &payload[..]) {
             (1, [0, at, 0, is, rest @ ..]) if (*at, *is) == (class, method) => {
                 return Some(rest.to_vec());
             }
-            // Channel.Close
-            (1, [0, 20, 0, 40, ..]) => return None,
+            // Connection.Close, Channel.Close
+            (1, [0, 10, 0, 50, ..] | [0, 20, 0, 40, ..]) => return None,
             _ => {}
         }
     }
 }
 
+/// Logs in and returns what the server proposes; nothing if it refuses.
+pub(crate) fn log_in(
+    stream: &mut (impl Read + Write),
+    user: &str,
+    password: &str,
+) -> Option<Vec<u8>> {
+    send(stream, b"AMQP\0\0\x09\x01");
+    expect(stream, 10, 10).unwrap();
+    let secret = format!("\0{user}\0{password}");
+    let length = u32::try_from(secret.len()).unwrap().to_be_bytes();
+    let start = [
+        b"\0\x0a\0\x0b\0\0\0\0\x05PLAIN",
+        &length[..],
+        secret.as_bytes(),
+        b"\x05en_US",
+    ];
+    frame(stream, 1, 0, &start.concat());
+    expect(stream, 10, 30)
+}
+
 fn open(server: &Server) -> TcpStream {
     let mut stream = connect(server.port()).unwrap();
-    send(&mut stream, b"AMQP\0\0\x09\x01");
-    expect(&mut stream, 10, 10).unwrap();
-    let start = b"\0\x0a\0\x0b\0\0\0\0\x05PLAIN\0\0\0\x0c\0guest\0guest\x05en_US";
-    frame(&mut stream, 1, 0, start);
-    let tune = expect(&mut stream, 10, 30).unwrap();
+    let tune = log_in(&mut stream, "guest", "guest").unwrap();
     frame(&mut stream, 1, 0, &[b"\0\x0a\0\x1f", &tune[..]].concat());
     frame(&mut stream, 1, 0, b"\0\x0a\0\x28\x01/\0\0");
     expect(&mut stream, 10, 41).unwrap();

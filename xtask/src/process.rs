@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -15,7 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+pub(crate) use outbox_servers::command::{capture, describe};
 
 static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
@@ -123,50 +125,6 @@ fn run_piped(mut command: Command, merge: bool, mut line: impl FnMut(&str)) -> R
     match ended {
         Some((status, _)) => Ok(status),
         None => Ok(group.child.wait()?),
-    }
-}
-
-/// Runs a short command quietly and returns its standard output, if it succeeded.
-pub(crate) fn capture(command: &mut Command) -> Result<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .process_group(0)
-        .output()
-        .with_context(|| format!("cannot start {}", name(command)))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "{} {}: {}",
-            name(command),
-            describe(output.status),
-            stderr.trim()
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Says in words how a process ended.
-pub(crate) fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(0), _) => "succeeded".to_owned(),
-        (Some(code), _) => format!("failed with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
-    }
-}
-
-/// Asks one process to end and makes it, if it does not within the grace period.
-pub(crate) fn stop(child: &mut Child, signal: Signal) {
-    let pid = Pid::from_child(child);
-    for (signal, patience) in [
-        (signal, GRACE),
-        (Signal::QUIT, GRACE),
-        (Signal::KILL, GRACE),
-    ] {
-        let _gone = kill_process(pid, signal);
-        if ends_within(child, patience) {
-            return;
-        }
     }
 }
 

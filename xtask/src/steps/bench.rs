@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use outbox_servers::Kind;
 
 use super::outcome_of;
 use crate::cli::BenchOptions;
@@ -50,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, options: &BenchOptions) -> Result<bool>
         install: !options.no_install,
         require_all: true,
     };
-    let servers = Servers::start_durable(workspace, policy, &mut report)?;
+    let servers = Servers::start_durable(&[Kind::Postgres], workspace, policy, &mut report)?;
     if report.has_failed() {
         bail!("what the benchmarks need could not be made ready");
     }

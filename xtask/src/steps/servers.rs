@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use outbox_servers::{KAFKA_SERVER, Kind};
 
 use crate::cli::ServersOptions;
 use crate::process;
@@ -19,13 +20,20 @@ pub(crate) fn run(workspace: &Workspace, options: &ServersOptions) -> Result<boo
         install: !options.no_install,
         require_all: false,
     };
-    let servers = Servers::start(workspace, policy, &mut report)?;
+    let kinds = match options.only.as_slice() {
+        [] => Kind::ALL.to_vec(),
+        only => only.iter().map(|one| one.kind()).collect(),
+    };
+    let servers = Servers::start(&kinds, workspace, policy, &mut report)?;
     if servers.addresses().next().is_none() {
         bail!("no server could be started");
     }
     let Some((program, arguments)) = options.command.split_first() else {
         for (variable, url) in servers.addresses() {
             println!("export {variable}={url}");
+        }
+        if let Some(program) = servers.kafka_program() {
+            println!("export {KAFKA_SERVER}={}", program.display());
         }
         println!("The servers run until Ctrl-C.");
         loop {

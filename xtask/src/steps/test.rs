@@ -1,6 +1,7 @@
 //! `cargo xtask test`: all tests against throw-away servers.
 
 use anyhow::Result;
+use outbox_servers::Kind;
 
 use super::{book, faults, tidy};
 use crate::cli::TestOptions;
@@ -32,7 +33,7 @@ pub(super) fn steps(
         require_all: options.require_all,
     };
     faults::clock_library::step(policy, report)?;
-    let servers = Servers::start(workspace, policy, report)?;
+    let servers = Servers::start(&Kind::ALL, workspace, policy, report)?;
     report.step("cargo test", || {
         cargo_test(workspace, &servers, &options.filter)
     })?;

@@ -10,6 +10,7 @@ mod view;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use outbox_servers::{Kind, REQUIRE_ALL};
 use serde_json::{Value, json};
 
 use crate::cli::{Database, FaultsOptions, RunOptions, Sabotage, SoakOptions};
@@ -54,7 +55,12 @@ fn run(workspace: &Workspace, task: &str, wanted: &Value, options: &RunOptions) 
     clock_library::step(policy, &mut report)?;
     let servers = match options.database {
         Some(Database::Sqlite) => None,
-        _ => Some(Servers::start(workspace, policy, &mut report)?),
+        _ => Some(Servers::start(
+            &[Kind::Postgres],
+            workspace,
+            policy,
+            &mut report,
+        )?),
     };
     report.step("build the workers", || build(workspace))?;
     if report.has_failed() {
@@ -66,7 +72,7 @@ fn run(workspace: &Workspace, task: &str, wanted: &Value, options: &RunOptions) 
         servers.announce_to(&mut command);
     }
     // A run that could not be tried is told as such, not as a failed one.
-    command.env_remove(crate::servers::REQUIRE_ALL);
+    command.env_remove(REQUIRE_ALL);
     let mut view = View::new(options.json);
     let status = process::run_lines(command, |text| match Line::read(text) {
         Some(line) => view.show(line, text),

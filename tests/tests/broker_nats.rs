@@ -1,1 +1,5 @@
-//! The suite of brokers against a real one.
+//! The suite of brokers against NATS JetStream, and what only that has.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+outbox_tests::broker_suite!(outbox_tests::brokers::Nats);

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use outbox_runtime::broker::Topics;
+use outbox_runtime::broker::cloud_events::Binding;
+use outbox_runtime::broker::{Broker, BrokerOptions, Topics, open};
 use outbox_servers::Kind;
 
 /// One kind of broker, as the suite needs it: what only a client that is not ours can do or see.
@@ -11,6 +13,18 @@ use outbox_servers::Kind;
 pub trait TestBroker: Send + Sync + 'static {
     /// The server.
     const KIND: Kind;
+
+    /// How CloudEvents are laid out in its headers.
+    const BINDING: Binding;
+
+    /// Whether a group that is new gets what was published before.
+    const KEEPS_FOR_NEW_GROUPS: bool;
+
+    /// Our adapter with a limit of its own or of the server's, and a payload's size in bytes that is
+    /// above it.
+    fn open_limited(url: &str, options: BrokerOptions) -> (Arc<dyn Broker>, usize) {
+        (open(url, options).unwrap(), 1_500_000)
+    }
 
     /// Puts a message where the event type's messages go, as a plain client would.
     ///
@@ -39,7 +53,7 @@ pub trait Tap: Send {
 }
 
 /// A message as a client that knows nothing of CloudEvents sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlainMessage {
     /// What sends it to its topic and, where brokers filter by it, to its readers. A tap leaves it
     /// empty where the broker does not carry it.

@@ -3,6 +3,7 @@
 mod kit;
 #[cfg(feature = "nats")]
 mod nats;
+pub mod suite;
 
 pub use kit::{PlainMessage, Tap, TestBroker};
 #[cfg(feature = "nats")]

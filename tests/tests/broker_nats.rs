@@ -2,4 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod broker_support;
+
 outbox_tests::broker_suite!(outbox_tests::brokers::Nats);
+broker_support::handling_suite!(outbox_tests::brokers::Nats);

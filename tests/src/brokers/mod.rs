@@ -3,8 +3,16 @@
 mod kit;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
+#[cfg(feature = "redis")]
+mod redis;
 pub mod suite;
 
 pub use kit::{PlainMessage, Tap, TestBroker};
 #[cfg(feature = "nats")]
 pub use nats::Nats;
+#[cfg(feature = "rabbitmq")]
+pub use rabbitmq::RabbitMq;
+#[cfg(feature = "redis")]
+pub use redis::Redis;

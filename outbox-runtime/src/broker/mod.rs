@@ -59,7 +59,7 @@ pub use open::open;
 pub use options::BrokerOptions;
 pub use publisher::Publisher;
 #[cfg(feature = "rabbitmq")]
-pub use rabbitmq::RabbitMqBroker;
+pub use rabbitmq::{QueueType, RabbitMqBroker, Unroutable};
 #[cfg(feature = "cloud-events")]
 pub use raw::RawMessage;
 #[cfg(feature = "redis")]

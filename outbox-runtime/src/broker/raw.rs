@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawMessage {
-    /// Where it was read: a Kafka topic, a NATS stream, a RabbitMQ queue, a Redis stream.
+    /// Where it was read: a Kafka topic, a NATS stream, a RabbitMQ exchange, a Redis stream.
     pub topic: String,
     /// Its place there, which no other message has: where the broker gives one, such as
     /// `"3/1042"` for partition and offset; else its position in the subscription.

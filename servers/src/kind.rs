@@ -59,9 +59,10 @@ impl Kind {
     /// [`run`](crate::Server::run).
     ///
     /// Not with Kafka: `noida-db` 0.2.3 holds its data in memory and writes all of it to a file
-    /// now and then, up to a second after it confirmed. A test that counts what Kafka
-    /// kept uses [`stop`](crate::Server::stop), which writes the file, or waits for two seconds
-    /// before it kills.
+    /// once or twice a second. A kill takes what it confirmed since then, gives its offsets a second
+    /// time, and an idempotent producer of before ends with a fatal error (out of order). A test that
+    /// counts what Kafka kept uses [`stop`](crate::Server::stop), which writes the file, or lets two
+    /// seconds pass between the last publish and the kill.
     #[must_use]
     pub const fn keeps_confirmed_when_killed(self) -> bool {
         !matches!(self, Self::Kafka)

@@ -196,10 +196,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.recipe.leaves_traces() {
+        if self.recipe.leaves_traces() && self.is_running() {
             self.stop();
         } else {
             self.kill();
+            self.recipe.clear(&self.site);
         }
     }
 }

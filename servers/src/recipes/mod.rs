@@ -53,6 +53,9 @@ pub(crate) trait Recipe: Sync {
     fn leaves_traces(&self) -> bool {
         false
     }
+
+    /// Removes what a killed one left outside of its folder.
+    fn clear(&self, _site: &Site) {}
 }
 
 /// The recipe of a kind.

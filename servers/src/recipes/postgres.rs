@@ -81,7 +81,7 @@ impl Recipe for Postgres {
 
     fn launch(&self, site: &Site, processes: &mut Vec<Process>) -> Result<(), String> {
         // PostgreSQL believes what a killed one left, if its number is another process's by now.
-        let _none = fs::remove_file(data(site).join("postmaster.pid"));
+        let _none = fs::remove_file(status_file(site));
         // SIGINT is PostgreSQL's fast shutdown: sessions end at once.
         let mut command = site.command(site.program(), "INT");
         Owner::choose()?.apply(&mut command);
@@ -118,14 +118,28 @@ impl Recipe for Postgres {
         Signal::INT
     }
 
-    /// Its shared memory stays in the system if it is killed.
+    /// A piece of shared memory stays in the system if it is killed.
     fn leaves_traces(&self) -> bool {
         true
+    }
+
+    /// The seventh line of what is left has its number, behind its key.
+    fn clear(&self, site: &Site) {
+        let text = fs::read_to_string(status_file(site)).unwrap_or_default();
+        let line = text.lines().nth(6).unwrap_or_default();
+        if let Some(number) = line.split_whitespace().nth(1) {
+            let _gone = capture(Command::new("ipcrm").args(["-m", number]));
+        }
     }
 }
 
 fn data(site: &Site) -> PathBuf {
     site.folder.join("data")
+}
+
+/// It is there while a server runs, and after one was killed.
+fn status_file(site: &Site) -> PathBuf {
+    data(site).join("postmaster.pid")
 }
 
 fn debian_folders() -> Vec<PathBuf> {

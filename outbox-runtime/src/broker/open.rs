@@ -4,8 +4,8 @@ use super::Broker;
 use super::error::ConfigError;
 use super::options::BrokerOptions;
 
-/// The broker at a URL: `nats://`, `tls://` (NATS), `kafka://`, `amqp://`, `amqps://` (RabbitMQ),
-/// `redis://` or `rediss://`.
+/// The broker at a URL: `nats://`, `tls://` (NATS), `kafka://`, `kafkas://`, `amqp://`, `amqps://`
+/// (RabbitMQ), `redis://` or `rediss://`.
 ///
 /// Nothing is connected yet, so a service starts while its broker is down. What only one broker
 /// has, its own type sets, such as [`NatsBroker`](super::NatsBroker).
@@ -26,7 +26,7 @@ pub fn open(url: &str, options: BrokerOptions) -> Result<Arc<dyn Broker>, Config
         #[cfg(feature = "nats")]
         "nats" | "tls" => Ok(Arc::new(super::NatsBroker::new(url, options)?)),
         #[cfg(feature = "kafka")]
-        "kafka" => Ok(Arc::new(super::KafkaBroker::new(url, options)?)),
+        "kafka" | "kafkas" => Ok(Arc::new(super::KafkaBroker::new(url, options)?)),
         #[cfg(feature = "rabbitmq")]
         "amqp" | "amqps" => Ok(Arc::new(super::RabbitMqBroker::new(url, options)?)),
         #[cfg(feature = "redis")]
@@ -38,13 +38,13 @@ pub fn open(url: &str, options: BrokerOptions) -> Result<Arc<dyn Broker>, Config
 fn refused(scheme: &str, _unused: &BrokerOptions) -> ConfigError {
     let feature = match scheme {
         "nats" | "tls" => "nats",
-        "kafka" => "kafka",
+        "kafka" | "kafkas" => "kafka",
         "amqp" | "amqps" => "rabbitmq",
         "redis" | "rediss" => "redis",
         _ => {
             return ConfigError::new(
-                "the broker's URL begins with none of nats://, tls://, kafka://, amqp://, amqps://, \
-                 redis:// and rediss://",
+                "the broker's URL begins with none of nats://, tls://, kafka://, kafkas://, amqp://, \
+                 amqps://, redis:// and rediss://",
             );
         }
     };

@@ -1,0 +1,196 @@
+//! The thread that polls a consumer: all that is asked of librdkafka is asked there.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::Offset;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Message as _};
+use rdkafka::topic_partition_list::TopicPartitionList;
+use tracing::{debug, warn};
+
+use super::assignment::{Assignment, Place};
+use super::group::GroupEvents;
+use super::{record, topology};
+use crate::broker::BrokerError;
+use crate::broker::cloud_events::Decoder;
+
+/// How long a poll waits for a message: what is given back meanwhile waits as long.
+const POLL: Duration = Duration::from_millis(100);
+/// How often the broker is told what is finished, at most.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+/// How long to wait for room before fetching is paused, which throws away what was fetched.
+const ROOM_WITHIN: Duration = Duration::from_millis(200);
+/// A seek is done by librdkafka itself, without the broker.
+const SEEK_WITHIN: Duration = Duration::from_secs(5);
+
+/// One member of a group.
+pub(super) struct Member {
+    pub(super) consumer: BaseConsumer<GroupEvents>,
+    pub(super) assignment: Arc<Assignment>,
+    pub(super) decoder: Decoder,
+    /// Our topics, and those of others.
+    pub(super) own: Vec<String>,
+    pub(super) foreign: Vec<String>,
+    pub(super) prefetch: usize,
+}
+
+impl Member {
+    /// Polls until the subscription has ended, and then leaves the group.
+    ///
+    /// It polls also when there is no room, or the group would think that it died.
+    pub(super) fn run(self) {
+        let _ending = Ending(&self.assignment);
+        let mut is_paused = false;
+        let mut told_at: Option<Instant> = None;
+        while !self.assignment.has_ended() {
+            self.go_back();
+            if told_at.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                self.tell();
+                told_at = Some(Instant::now());
+            }
+            if is_paused {
+                if self.assignment.waiting() <= self.prefetch / 2 {
+                    is_paused = !self.pause(false);
+                }
+            } else if !self.assignment.wait_for_room(self.prefetch, ROOM_WITHIN) {
+                is_paused = self.pause(true);
+            }
+            match self.consumer.poll(POLL) {
+                None => {}
+                Some(Ok(message)) => {
+                    // Of a partition that is new and not paused.
+                    is_paused = false;
+                    self.take(&message);
+                }
+                Some(Err(error)) => self.judge(&error),
+            }
+        }
+    }
+
+    fn take(&self, message: &BorrowedMessage<'_>) {
+        let topic = message.topic();
+        let place = Place {
+            topic: topic.into(),
+            partition: message.partition(),
+        };
+        let Some(ticket) = self.assignment.admit(&place, message.offset()) else {
+            return;
+        };
+        let foreign = self.foreign.iter().find(|name| *name == topic);
+        let raw = record::read(message);
+        // A mapping is the user's code, so no lock is held.
+        let decoded = self.decoder.decode(&raw, foreign.map(String::as_str));
+        self.assignment.hand_over(ticket, decoded);
+    }
+
+    /// Reads again from what was given back.
+    fn go_back(&self) {
+        for (place, offset) in self.assignment.given_back() {
+            let Place { topic, partition } = &place;
+            let offset = Offset::Offset(offset);
+            match self.consumer.seek(topic, *partition, offset, SEEK_WITHIN) {
+                Ok(()) => self.assignment.went_back(&place),
+                // Another subscription begins there by itself.
+                Err(error) => {
+                    let error = BrokerError::new("going back to a message", error);
+                    self.assignment.fail(error);
+                }
+            }
+        }
+    }
+
+    fn tell(&self) {
+        let positions = self.assignment.to_tell();
+        if positions.is_empty() {
+            return;
+        }
+        let told =
+            list_of(&positions).and_then(|list| self.consumer.commit(&list, CommitMode::Async));
+        if let Err(error) = told {
+            debug!(%error, "can't commit offsets now");
+            let places = positions.into_iter().map(|(place, _)| place);
+            self.assignment.not_told(places);
+        }
+    }
+
+    /// Stops or begins to fetch from all partitions. Whether that worked.
+    fn pause(&self, is_to_pause: bool) -> bool {
+        let done = self
+            .consumer
+            .assignment()
+            .and_then(|all| match is_to_pause {
+                true => self.consumer.pause(&all),
+                false => self.consumer.resume(&all),
+            });
+        if let Err(error) = &done {
+            debug!(%error, is_to_pause, "can't pause or resume now");
+        }
+        done.is_ok()
+    }
+
+    /// A connection that broke is made again by librdkafka; other things somebody has to know of.
+    fn judge(&self, error: &KafkaError) {
+        let context = &self.consumer.context().context;
+        let fail = |text: String| {
+            let error = BrokerError::new("receiving", text);
+            self.assignment.fail(error);
+        };
+        let code = match error {
+            KafkaError::MessageConsumptionFatal(_) => return fail(context.explain(error)),
+            other => other.rdkafka_error_code(),
+        };
+        match code {
+            Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownTopicOrPartition) => {
+                // The topic stands in the text alone.
+                let trouble = context.trouble().unwrap_or_default();
+                let is_named = |topic: &&String| trouble.split(": ").any(|part| part == **topic);
+                if let Some(topic) = self.foreign.iter().find(is_named) {
+                    warn!(
+                        topic,
+                        "the foreign topic is missing; it is read once it is there"
+                    );
+                } else if let Some(topic) = self.own.iter().find(is_named) {
+                    fail(topology::is_missing(topic));
+                } else {
+                    fail(context.explain(error));
+                }
+            }
+            Some(
+                RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::ClusterAuthorizationFailed
+                | RDKafkaErrorCode::InconsistentGroupProtocol,
+            ) => fail(context.explain(error)),
+            Some(RDKafkaErrorCode::AllBrokersDown) => {
+                warn!(
+                    trouble = context.trouble(),
+                    "no Kafka broker answers; connecting again"
+                );
+            }
+            _ => debug!(%error, "librdkafka goes on by itself"),
+        }
+    }
+}
+
+/// Says that the thread ended, also when it panicked.
+struct Ending<'a>(&'a Assignment);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if !self.0.has_ended() {
+            let error = BrokerError::new("receiving", "the polling thread ended");
+            self.0.fail(error);
+        }
+    }
+}
+
+/// Positions as librdkafka takes them.
+pub(super) fn list_of(positions: &[(Place, i64)]) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::with_capacity(positions.len());
+    for (Place { topic, partition }, position) in positions {
+        list.add_partition_offset(topic, *partition, Offset::Offset(*position))?;
+    }
+    Ok(list)
+}

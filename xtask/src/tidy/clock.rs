@@ -7,7 +7,7 @@ const RUNTIME: &str = "outbox-runtime/src";
 /// The place.
 const CLOCK: &str = "clock.rs";
 
-const READINGS: [&str; 4] = ["SystemTime", "now_utc", "now_local", "now_v7"];
+const READINGS: [&str; 4] = ["SystemTime::now", "now_utc", "now_local", "now_v7"];
 
 pub(super) fn check(source: &Source) -> Vec<Breach> {
     let Some(path) = source.under(RUNTIME) else {

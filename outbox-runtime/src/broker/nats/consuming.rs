@@ -6,10 +6,10 @@ use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy};
 use async_nats::jetstream::stream::{Info, Stream};
 use futures_util::TryStreamExt;
-use uuid::Uuid;
 
 use super::names::ConsumerName;
 use crate::broker::BoxError;
+use crate::clock::Clock;
 
 /// What a reader wants of a stream.
 pub(super) struct Wanted {
@@ -46,7 +46,7 @@ pub(super) async fn take_over(
     };
     let ours = ConsumerName {
         generation,
-        nonce: Uuid::now_v7().simple().to_string(),
+        nonce: Clock::system().new_id().simple().to_string(),
     };
     let name = ours.full(prefix);
     let config = Config {

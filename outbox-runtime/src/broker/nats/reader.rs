@@ -172,6 +172,8 @@ impl Reader {
             .reply
             .clone()
             .ok_or("a message without a reply subject")?;
+        // By way of a type of the standard library: which one the client has is decided by others,
+        // who may ask it for `chrono`.
         let published_at = std::time::SystemTime::from(info.published);
         let mut raw = RawMessage::new(
             &source.name,

@@ -213,13 +213,16 @@ pub async fn members_of_a_group_share_its_messages_and_take_over<B: TestBroker>(
     let mut alone = Some(first);
     let mut taken = 0;
     while distinct.len() < 400 {
-        let message = match &mut alone {
+        // Acknowledged outside of the choice, which drops what it did not choose.
+        let delivery = match &mut alone {
             Some(first) => tokio::select! {
-                message = first.take() => message,
-                message = second.take() => message,
+                delivery = first.next() => delivery,
+                delivery = second.next() => delivery,
             },
-            None => second.take().await,
+            None => second.next().await,
         };
+        let message = delivery.message.clone();
+        drop(delivery.ack().await);
         if distinct.insert(message.metadata.message_id) {
             next_in_order(&mut order, &message);
         }

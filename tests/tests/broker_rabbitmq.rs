@@ -7,4 +7,62 @@
     clippy::indexing_slicing
 )]
 
+#[path = "broker_rabbitmq/publishing.rs"]
+mod publishing_to_rabbitmq;
+#[path = "broker_rabbitmq/queues.rs"]
+mod queues;
+#[path = "broker_rabbitmq/reading.rs"]
+mod reading;
+
+mod broker_support;
+
+use lapin::{Channel, Connection, ConnectionProperties};
+use outbox_runtime::Message;
+use outbox_runtime::broker::{
+    Deliveries, Delivery, Publisher, RabbitMqBroker, Subscriber, Subscription,
+};
+use outbox_tests::brokers::RabbitMq;
+use outbox_tests::brokers::suite::Ground;
+
 outbox_tests::broker_suite!(outbox_tests::brokers::RabbitMq);
+broker_support::handling_suite!(outbox_tests::brokers::RabbitMq);
+
+type Reading = Box<dyn Deliveries>;
+
+fn rabbit(ground: &Ground<RabbitMq>) -> RabbitMqBroker {
+    RabbitMqBroker::new(&ground.url, ground.options()).unwrap()
+}
+
+fn exchange(ground: &Ground<RabbitMq>) -> String {
+    format!("{}.events", ground.topics.namespace())
+}
+
+/// A reader of all partitions.
+async fn read_all(broker: &RabbitMqBroker, event_types: &[&str]) -> Reading {
+    let subscription = Subscription::new("group", event_types.iter().copied());
+    broker.subscribe(subscription).await.unwrap()
+}
+
+async fn publish(broker: &RabbitMqBroker, messages: &[Message]) {
+    for result in broker.publish(messages).await {
+        result.unwrap();
+    }
+}
+
+fn sequence(delivery: &Delivery) -> i64 {
+    delivery
+        .message
+        .metadata
+        .aggregate
+        .as_ref()
+        .unwrap()
+        .sequence
+}
+
+/// A channel of a client that is not ours.
+async fn channel(ground: &Ground<RabbitMq>) -> (Connection, Channel) {
+    let connection = Connection::connect(&ground.url, ConnectionProperties::default());
+    let connection = connection.await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    (connection, channel)
+}

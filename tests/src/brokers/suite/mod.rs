@@ -1,5 +1,6 @@
 //! What every broker has to pass, against a real server.
 
+mod capabilities;
 pub mod cloud_events;
 pub mod delivering;
 mod ground;
@@ -10,6 +11,7 @@ pub mod relays;
 pub mod secrets;
 pub mod topology;
 
+pub use capabilities::Capabilities;
 pub use ground::Ground;
 pub use member::{Member, event, wait_until};
 

@@ -21,7 +21,8 @@
 //! version is 1, the correlation id is the id, the time is that of the broker, and what has a
 //! `partitionkey` (or a Kafka key) is ordered by it as an aggregate of the type `source`. An `id`
 //! that is no UUID becomes one: the first half of the SHA-256 of source and id, as a UUID of version
-//! 8. Attributes that have no place in the envelope become its headers.
+//! 8. A `time` that is a whole number is AMQP's, the milliseconds since 1970. Attributes that have no
+//! place in the envelope become its headers.
 
 mod reading;
 mod writing;
@@ -53,7 +54,7 @@ pub struct Binding {
     /// What stands before an attribute's name.
     pub prefix: &'static str,
     /// What else is understood there.
-    pub also: &'static str,
+    pub also: &'static [&'static str],
     /// Whether values are percent-encoded, as in the HTTP binding.
     pub is_percent_encoded: bool,
     /// Whether the protocol's key orders messages where no attribute does.
@@ -64,29 +65,30 @@ impl Binding {
     /// [Kafka](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md).
     pub const KAFKA: Self = Self {
         prefix: "ce_",
-        also: "ce_",
+        also: &[],
         is_percent_encoded: false,
         is_ordered_by_key: true,
     };
     /// [NATS](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/nats-protocol-binding.md).
     pub const NATS: Self = Self {
         prefix: "ce-",
-        also: "ce-",
+        also: &[],
         is_percent_encoded: true,
         is_ordered_by_key: false,
     };
     /// [AMQP](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/amqp-protocol-binding.md),
-    /// whose application properties are the headers of AMQP 0.9.1.
+    /// whose application properties are the headers of AMQP 0.9.1. `ce-` is what others who know of
+    /// nothing but RabbitMQ write, such as Knative.
     pub const AMQP: Self = Self {
         prefix: "cloudEvents_",
-        also: "cloudEvents:",
+        also: &["cloudEvents:", "ce-"],
         is_percent_encoded: false,
         is_ordered_by_key: false,
     };
     /// There is none for Redis Streams: the entry's fields are named as Kafka's headers.
     pub const REDIS: Self = Self {
         prefix: "ce_",
-        also: "ce_",
+        also: &[],
         is_percent_encoded: false,
         is_ordered_by_key: false,
     };

@@ -78,8 +78,8 @@ impl<'a> Event<'a> {
     fn binary(raw: &'a RawMessage, binding: Binding) -> Result<Self, String> {
         let mut attributes = BTreeMap::new();
         for (name, value) in &raw.headers {
-            let attribute = [binding.prefix, binding.also]
-                .iter()
+            let attribute = std::iter::once(&binding.prefix)
+                .chain(binding.also)
                 .find_map(|prefix| strip_prefix_in_any_case(name, prefix));
             if let Some(attribute) = attribute {
                 let value = match binding.is_percent_encoded {
@@ -163,8 +163,7 @@ impl<'a> Event<'a> {
             Err(_) => derived_id([source.as_str(), &id]),
         };
         let occurred_at = match self.attributes.remove("time") {
-            Some(text) => OffsetDateTime::parse(&text, &Rfc3339)
-                .map_err(|error| format!("its time is none of RFC 3339: {error}"))?,
+            Some(text) => time_of(&text)?,
             None => published_at.unwrap_or(now),
         };
         let partition_key = self.attributes.remove("partitionkey");
@@ -257,6 +256,20 @@ fn payload(data: Cow<'_, [u8]>, content_type: Option<&str>) -> Result<String, St
         Ok(text) if text.is_empty() => Ok("null".to_owned()),
         Ok(text) if is_storable(&text) => Ok(text),
         _ => Err("its content is no JSON: it is not UTF-8, or holds a NUL character".to_owned()),
+    }
+}
+
+/// A time of RFC 3339, or AMQP's number of milliseconds: that is what the Python package's binding
+/// to AMQP writes, and AMQP 0.9.1 has no type that would tell it from any other number.
+fn time_of(text: &str) -> Result<OffsetDateTime, String> {
+    let milliseconds = text.parse::<i64>().ok();
+    let counted = milliseconds.and_then(|milliseconds| {
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000).ok()
+    });
+    match counted {
+        Some(time) => Ok(time),
+        None => OffsetDateTime::parse(text, &Rfc3339)
+            .map_err(|error| format!("its time is none of RFC 3339: {error}")),
     }
 }
 

@@ -147,6 +147,36 @@ fn a_message_without_our_extensions_has_sensible_defaults() {
 }
 
 #[test]
+fn what_others_write_on_rabbitmq_is_read() {
+    for (prefix, time) in [
+        ("cloudEvents_", "1577836800000"),
+        ("cloudEvents:", "2020-01-01T00:00:00Z"),
+        ("ce-", "2020-01-01T00:00:00Z"),
+    ] {
+        let mut raw = RawMessage::new("t", "1", "{}");
+        for (name, value) in [
+            ("specversion", "1.0"),
+            ("id", "A-1"),
+            ("source", "s"),
+            ("type", "order.placed"),
+            ("time", time),
+            ("partitionkey", "50%20"),
+        ] {
+            raw.headers
+                .insert(format!("{prefix}{name}"), value.to_owned());
+        }
+        match read(&raw, Binding::AMQP, &wanted(), NOW) {
+            Read::Message(message) => {
+                let metadata = message.metadata;
+                assert_eq!(metadata.occurred_at, datetime!(2020-01-01 0:00 UTC));
+                assert_eq!(metadata.aggregate.unwrap().aggregate_id, "50%20");
+            }
+            other => panic!("{prefix}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn what_is_no_cloud_event_says_why() {
     let event = |more: &str| {
         format!(r#"{{"specversion":"1.0","id":"1","source":"s","type":"order.placed"{more}}}"#)

@@ -47,7 +47,9 @@ impl TestBroker for Kafka {
     }
 
     async fn tap(url: &str, topics: &Topics, topic: &str) -> Box<dyn Tap> {
-        let (config, topic) = (config(url), full_name(topics, topic));
+        let (mut config, topic) = (config(url), full_name(topics, topic));
+        // It joins none, but to be given partitions needs a name.
+        config.set("group.id", "tap");
         let listening = tokio::task::spawn_blocking(move || {
             let consumer: BaseConsumer = config.create().unwrap();
             let metadata = consumer.fetch_metadata(Some(&topic), PATIENCE).unwrap();

@@ -1,5 +1,7 @@
 //! Real brokers for tests: each kind's kit, and one suite that all of them pass.
 
+#[cfg(feature = "kafka")]
+mod kafka;
 mod kit;
 #[cfg(feature = "nats")]
 mod nats;
@@ -9,6 +11,8 @@ mod rabbitmq;
 mod redis;
 pub mod suite;
 
+#[cfg(feature = "kafka")]
+pub use kafka::Kafka;
 pub use kit::{PlainMessage, Tap, TestBroker};
 #[cfg(feature = "nats")]
 pub use nats::Nats;

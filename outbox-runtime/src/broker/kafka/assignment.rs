@@ -1,8 +1,7 @@
 //! The partitions that a member has: what of them waits to be handled, is in work and is finished.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -33,12 +32,14 @@ pub(super) struct Waiting {
     pub(super) decoded: Decoded,
 }
 
-/// What the polling thread, the subscription and the answers of its deliveries share.
+/// What the member's thread, the subscription and the answers of its deliveries share.
 #[derive(Default)]
 pub(super) struct Assignment {
     state: Mutex<State>,
+    /// Something can be taken.
     arrived: Notify,
-    taken: Condvar,
+    /// Something was answered, or it ended.
+    answered: Notify,
 }
 
 #[derive(Default)]
@@ -85,7 +86,6 @@ impl Assignment {
                     None => {}
                 }
                 if let Some(waiting) = state.buffer.pop_front() {
-                    self.taken.notify_one();
                     return Ok(Some(waiting));
                 }
             }
@@ -97,7 +97,10 @@ impl Assignment {
     pub(super) fn finish(&self, ticket: &Ticket) -> bool {
         let mut state = self.lock();
         let partition = state.partition(ticket);
-        partition.is_some_and(|partition| partition.work.finish(ticket.offset))
+        let is_finished = partition.is_some_and(|partition| partition.work.finish(ticket.offset));
+        drop(state);
+        self.answered.notify_one();
+        is_finished
     }
 
     /// Gives a message back: it comes again, and before it nothing that is behind it.
@@ -116,15 +119,17 @@ impl Assignment {
         partition.epoch = epoch;
         partition.is_given_back = true;
         state.forget_waiting(&ticket.place);
+        drop(state);
+        self.answered.notify_one();
     }
 
-    /// Ends the polling thread.
+    /// Ends the member.
     pub(super) fn close(&self) {
         self.end(End::Closed);
     }
 }
 
-/// For the polling thread.
+/// For the member's thread.
 impl Assignment {
     /// Ends the subscription with an error, unless it has ended.
     pub(super) fn fail(&self, error: BrokerError) {
@@ -229,13 +234,19 @@ impl Assignment {
         let mut state = self.lock();
         let mut positions = Vec::new();
         for (place, partition) in &mut state.partitions {
-            let position = partition.work.position();
-            if position.is_some() && position != partition.told {
-                partition.told = position;
-                positions.extend(position.map(|position| (place.clone(), position)));
+            if let Some(position) = partition.news() {
+                partition.told = Some(position);
+                positions.push((place.clone(), position));
             }
         }
         positions
+    }
+
+    /// Whether there is something to tell.
+    pub(super) fn has_news(&self) -> bool {
+        let state = self.lock();
+        let mut partitions = state.partitions.values();
+        partitions.any(|partition| partition.news().is_some())
     }
 
     /// The broker could not be told.
@@ -248,17 +259,19 @@ impl Assignment {
         }
     }
 
-    /// How many messages wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().buffer.len()
+    /// How many messages wait or are in work.
+    pub(super) fn unfinished(&self) -> usize {
+        let state = self.lock();
+        let partitions = state.partitions.values();
+        partitions.map(|partition| partition.work.len()).sum()
     }
 
-    /// Waits until fewer than so many messages wait. Whether that came true.
-    pub(super) fn wait_for_room(&self, most: usize, limit: Duration) -> bool {
-        let state = self.lock();
-        let is_full = |state: &mut State| state.end.is_none() && state.buffer.len() >= most;
-        let waited = self.taken.wait_timeout_while(state, limit, is_full);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    /// Waits until something is answered, or it ends.
+    ///
+    /// # Cancel safety
+    /// A dropped call misses nothing.
+    pub(super) async fn answered(&self) {
+        self.answered.notified().await;
     }
 
     fn end(&self, end: End) {
@@ -269,12 +282,20 @@ impl Assignment {
         state.buffer.clear();
         drop(state);
         self.arrived.notify_one();
-        self.taken.notify_one();
+        self.answered.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while the lock is held; if it did, the state would still be whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Partition {
+    /// How far it is finished, if the broker was told something else.
+    fn news(&self) -> Option<i64> {
+        let position = self.work.position();
+        position.filter(|_| position != self.told)
     }
 }
 

@@ -1,13 +1,14 @@
-//! The thread that polls a consumer: all that is asked of librdkafka is asked there.
+//! The member of a group: all that is asked of librdkafka's consumer is asked in one thread.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::Offset;
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::consumer::{CommitMode, Consumer, StreamConsumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::topic_partition_list::TopicPartitionList;
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tracing::{debug, warn};
 
 use super::assignment::{Assignment, Place};
@@ -16,8 +17,6 @@ use super::{record, topology};
 use crate::broker::BrokerError;
 use crate::broker::cloud_events::Decoder;
 
-/// How long a poll waits for a message: what is given back meanwhile waits as long.
-const POLL: Duration = Duration::from_millis(100);
 /// How often the broker is told what is finished, at most.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait for room before fetching is paused, which throws away what was fetched.
@@ -27,46 +26,67 @@ const SEEK_WITHIN: Duration = Duration::from_secs(5);
 
 /// One member of a group.
 pub(super) struct Member {
-    pub(super) consumer: BaseConsumer<GroupEvents>,
+    pub(super) consumer: StreamConsumer<GroupEvents>,
     pub(super) assignment: Arc<Assignment>,
     pub(super) decoder: Decoder,
     /// Our topics, and those of others.
     pub(super) own: Vec<String>,
     pub(super) foreign: Vec<String>,
+    /// How many messages may wait or be in work.
     pub(super) prefetch: usize,
 }
 
 impl Member {
-    /// Polls until the subscription has ended, and then leaves the group.
+    /// Receives until the subscription has ended, and then leaves the group.
     ///
-    /// It polls also when there is no room, or the group would think that it died.
-    pub(super) fn run(self) {
+    /// It polls also when there is no room, or the group would think that it died. Calls to
+    /// librdkafka may block, so that the thread has to be its own.
+    pub(super) async fn run(self) {
         let _ending = Ending(&self.assignment);
         let mut is_paused = false;
-        let mut told_at: Option<Instant> = None;
+        let mut told_at = Instant::now();
         while !self.assignment.has_ended() {
             self.go_back();
-            if told_at.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+            if told_at.elapsed() >= TELL_EVERY {
                 self.tell();
-                told_at = Some(Instant::now());
+                told_at = Instant::now();
             }
             if is_paused {
-                if self.assignment.waiting() <= self.prefetch / 2 {
-                    is_paused = !self.pause(false);
-                }
-            } else if !self.assignment.wait_for_room(self.prefetch, ROOM_WITHIN) {
+                is_paused = !self.has_room(self.prefetch / 4) || !self.pause(false);
+            } else if !self.wait_for_room().await {
                 is_paused = self.pause(true);
             }
-            match self.consumer.poll(POLL) {
-                None => {}
-                Some(Ok(message)) => {
-                    // Of a partition that is new and not paused.
-                    is_paused = false;
-                    self.take(&message);
-                }
-                Some(Err(error)) => self.judge(&error),
+            tokio::select! {
+                biased;
+                received = self.consumer.recv() => match received {
+                    Ok(message) => {
+                        // While it is paused: of a partition that came after that.
+                        is_paused = false;
+                        self.take(&message);
+                    }
+                    Err(error) => self.judge(&error),
+                },
+                () = self.assignment.answered() => {}
+                () = sleep_until(told_at + TELL_EVERY), if self.assignment.has_news() => {}
             }
         }
+        self.tell_for_good();
+    }
+
+    /// Whether there is room for one message and so many more.
+    fn has_room(&self, more: usize) -> bool {
+        self.assignment.unfinished() + more < self.prefetch
+    }
+
+    /// Waits a moment for room. Whether there is some.
+    async fn wait_for_room(&self) -> bool {
+        let limit = Instant::now() + ROOM_WITHIN;
+        while !self.has_room(0) && !self.assignment.has_ended() {
+            if timeout_at(limit, self.assignment.answered()).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     fn take(&self, message: &BorrowedMessage<'_>) {
@@ -112,6 +132,19 @@ impl Member {
             debug!(%error, "can't commit offsets now");
             let places = positions.into_iter().map(|(place, _)| place);
             self.assignment.not_told(places);
+        }
+    }
+
+    /// Says all that is finished before others begin where the broker was told last.
+    fn tell_for_good(&self) {
+        let positions = self.assignment.to_tell();
+        if positions.is_empty() || self.consumer.assignment_lost() {
+            return;
+        }
+        let told =
+            list_of(&positions).and_then(|list| self.consumer.commit(&list, CommitMode::Sync));
+        if let Err(error) = told {
+            debug!(%error, "can't commit offsets at the end");
         }
     }
 
@@ -180,7 +213,7 @@ struct Ending<'a>(&'a Assignment);
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         if !self.0.has_ended() {
-            let error = BrokerError::new("receiving", "the polling thread ended");
+            let error = BrokerError::new("receiving", "the member's thread ended");
             self.0.fail(error);
         }
     }

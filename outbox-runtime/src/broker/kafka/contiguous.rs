@@ -48,6 +48,11 @@ impl Contiguous {
         self.unfinished.first().copied().or(self.next)
     }
 
+    /// How many are unfinished.
+    pub(super) fn len(&self) -> usize {
+        self.unfinished.len()
+    }
+
     /// Behind the last one that was taken.
     pub(super) const fn next(&self) -> Option<i64> {
         self.next

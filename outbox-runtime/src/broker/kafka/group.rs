@@ -13,7 +13,7 @@ use super::assignment::{Assignment, Place};
 use super::consume::list_of;
 use super::context::Context;
 
-/// Called by the polling thread, within its polls.
+/// Called in the member's thread, within its polls.
 pub(super) struct GroupEvents {
     pub(super) context: Context,
     pub(super) assignment: Arc<Assignment>,

@@ -32,7 +32,7 @@ use crate::domain::Message;
 ///
 /// Events travel through one topic for each of [`Topics`](super::Topics), such as `outbox.events`,
 /// under the aggregate's id as key. Producers in Java with their default partitioner put a key into
-/// the same partition.
+/// the same partition. Consumers form the group `outbox.inventory`, of namespace and service.
 ///
 /// ```
 /// use outbox_runtime::broker::{BrokerOptions, KafkaBroker};

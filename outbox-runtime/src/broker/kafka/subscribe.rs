@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rdkafka::config::FromClientConfigAndContext;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use tokio::runtime::Handle;
+use rdkafka::consumer::{Consumer, StreamConsumer};
+use tokio::runtime::{Builder, Handle};
 use tokio::task::spawn_blocking;
 
 use super::assignment::{Assignment, Ticket};
@@ -75,6 +75,8 @@ fn join(
     own: Vec<String>,
 ) -> Result<Box<dyn Deliveries>, BoxError> {
     let options = &broker.settings.options;
+    // The same service in another namespace is another group.
+    let group = options.topics.full_name(&subscription.group, '.');
     let config = broker.settings.config.client(
         [
             // A member that was killed is missed sooner than by librdkafka's 45 s.
@@ -86,7 +88,7 @@ fn join(
             ("queued.max.messages.kbytes", "16384"),
         ],
         [
-            ("group.id", subscription.group.as_str()),
+            ("group.id", group.as_str()),
             ("enable.auto.commit", "false"),
             ("enable.auto.offset.store", "false"),
             ("auto.offset.reset", "earliest"),
@@ -101,8 +103,8 @@ fn join(
         assignment: Arc::clone(&assignment),
     };
     let explain = |error| context.explain(error);
-    let consumer: BaseConsumer<GroupEvents> =
-        BaseConsumer::from_config_and_context(&config, events).map_err(explain)?;
+    let consumer: StreamConsumer<GroupEvents> =
+        StreamConsumer::from_config_and_context(&config, events).map_err(explain)?;
     let foreign: Vec<String> = options.foreign.iter().map(|it| it.name.clone()).collect();
     let topics: Vec<&str> = own.iter().chain(&foreign).map(String::as_str).collect();
     consumer.subscribe(&topics).map_err(explain)?;
@@ -119,7 +121,13 @@ fn join(
         .name("kafka-consumer".to_owned())
         .spawn(move || {
             let _running = running;
-            member.run();
+            match Builder::new_current_thread().enable_time().build() {
+                Ok(runtime) => runtime.block_on(member.run()),
+                Err(error) => {
+                    let error = BrokerError::new(SUBSCRIBING, error);
+                    member.assignment.fail(error);
+                }
+            }
         })?;
     Ok(Box::new(Reader {
         assignment,
@@ -127,7 +135,7 @@ fn join(
     }))
 }
 
-/// A subscription. Dropping it ends the polling thread.
+/// A subscription. Dropping it ends the member's thread.
 struct Reader {
     assignment: Arc<Assignment>,
     /// Disconnected once the member has left its group.

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::broker::cloud_events::{Binding, Decoder};
 use crate::broker::{RawMessage, Subscription};
@@ -22,7 +24,7 @@ fn decoded() -> Option<Decoded> {
     Decoder::new(Binding::KAFKA, &nothing, &[]).decode(&raw, None)
 }
 
-/// What the polling thread does with a message. Whether it was of use.
+/// What the member's thread does with a message. Whether it was of use.
 fn arrive(assignment: &Assignment, offset: i64) -> bool {
     let ticket = assignment.admit(&place(0), offset);
     let is_admitted = ticket.is_some();
@@ -68,7 +70,7 @@ async fn what_is_given_back_comes_again_before_what_is_behind_it() {
     assert!(assignment.finish(&tickets[0]));
     assignment.give_back(&tickets[1]);
     // What waited is gone, what was taken counts no longer, what comes before the seek is of no use.
-    assert_eq!(assignment.waiting(), 0);
+    assert_eq!(assignment.unfinished(), 0);
     assert!(!assignment.finish(&tickets[2]));
     assert!(!arrive(&assignment, 5));
     assert_eq!(assignment.given_back(), [(place(0), 1)]);
@@ -109,7 +111,7 @@ async fn a_revoked_partition_is_forgotten_with_all_that_was_taken() {
     let tickets = [next(&assignment).await, next(&assignment).await];
     assert!(assignment.finish(&tickets[0]));
     assert_eq!(assignment.revoke([place(0), place(1)]), [(place(0), 1)]);
-    assert_eq!(assignment.waiting(), 0);
+    assert_eq!(assignment.unfinished(), 0);
     assert!(!assignment.finish(&tickets[1]));
     assert!(!arrive(&assignment, 3));
     // Also when it comes back, with the same offsets.

@@ -80,6 +80,10 @@ impl Failure {
             "NOAUTH" | "WRONGPASS" => {
                 "; set user and password in the URL or by BrokerOptions::credentials"
             }
+            // Some versions say so of a command in a script.
+            "ERR" if detail.starts_with("The user executing the script") => {
+                return Self::of_server("NOPERM", "the user lacks a permission in a script");
+            }
             "NOPERM" => "; the book's chapter on Redis lists the commands and keys that are needed",
             "NOGROUP" => {
                 "; it is made anew unless BrokerOptions::declare forbids it: XGROUP CREATE <stream> \

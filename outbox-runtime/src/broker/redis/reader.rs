@@ -69,6 +69,10 @@ impl Reader {
     /// # Errors
     /// Why it ended; `None` if nobody receives any more.
     async fn read_on(&self, mut sources: Vec<Source>) -> Result<Infallible, Option<Failure>> {
+        if sources.is_empty() {
+            // No topic is in this partition.
+            std::future::pending::<()>().await;
+        }
         let mut waiting: Option<Link> = None;
         loop {
             for source in &mut sources {

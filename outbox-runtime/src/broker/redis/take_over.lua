@@ -42,8 +42,8 @@ if not read_to then
   return redis.error_reply('NOGROUP the stream or its consumer group is missing')
 end
 
--- Reading nothing makes the reader known.
-local beyond = '18446744073709551615-18446744073709551615'
+-- Reading nothing makes the reader known. (The very last id would stand for new entries.)
+local beyond = '18446744073709551615-0'
 local known = redis.pcall(
   'XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', '1', 'STREAMS', KEYS[1], beyond)
 if known and known.err then

@@ -15,38 +15,42 @@ const COLUMNS: [&str; 5] = [
     "quantity",
     "unit_price_cents",
 ];
+
+/// The 500 orders that come with the example.
+pub const SAMPLE: &str = include_str!("../data/orders.csv");
+
 const MAX_ID_CHARS: usize = 60;
 const MAX_QUANTITY: i64 = 1_000_000;
 const MAX_UNIT_PRICE_CENTS: i64 = 100_000_000;
 
 /// The orders of a file.
 #[derive(Debug, Default)]
-pub(crate) struct Intake {
+pub struct Intake {
     /// Good lines, in the file's order.
-    pub(crate) orders: Vec<OrderLine>,
+    pub orders: Vec<OrderLine>,
     /// Bad lines, in the file's order.
-    pub(crate) refused: Vec<Refusal>,
+    pub refused: Vec<Refusal>,
 }
 
 /// One good line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OrderLine {
+pub struct OrderLine {
     /// Where it stands, from 1.
-    pub(crate) line: usize,
-    pub(crate) order_id: String,
-    pub(crate) customer_id: String,
-    pub(crate) sku: String,
-    pub(crate) quantity: i64,
-    pub(crate) unit_price_cents: i64,
+    pub line: usize,
+    pub order_id: String,
+    pub customer_id: String,
+    pub sku: String,
+    pub quantity: i64,
+    pub unit_price_cents: i64,
 }
 
 /// Why a line was refused.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// Where it stands, from 1.
-    pub(crate) line: usize,
-    pub(crate) column: &'static str,
-    pub(crate) reason: String,
+    pub line: usize,
+    pub column: &'static str,
+    pub reason: String,
 }
 
 impl fmt::Display for Refusal {
@@ -61,7 +65,7 @@ impl fmt::Display for Refusal {
 
 /// The file as a whole is of no use.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum IntakeError {
+pub enum IntakeError {
     #[error("the orders can't be read from {name}: {source}")]
     Unreadable {
         name: String,
@@ -81,7 +85,7 @@ pub(crate) enum IntakeError {
 }
 
 /// Reads a file, or standard input for `-`.
-pub(crate) fn read(path: &Path) -> Result<Intake, IntakeError> {
+pub fn read(path: &Path) -> Result<Intake, IntakeError> {
     let (name, bytes) = if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut bytes);
@@ -99,7 +103,7 @@ pub(crate) fn read(path: &Path) -> Result<Intake, IntakeError> {
 ///
 /// Line by line, since none of the columns can hold a line break: so a quote that is never closed
 /// spoils its own line and not the rest of the file, and line numbers are the editor's.
-pub(crate) fn parse(name: &str, bytes: &[u8]) -> Result<Intake, IntakeError> {
+pub fn parse(name: &str, bytes: &[u8]) -> Result<Intake, IntakeError> {
     let name = name.to_owned();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.trim_ascii().is_empty() {

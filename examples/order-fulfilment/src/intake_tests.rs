@@ -22,7 +22,7 @@ fn error(bytes: &[u8]) -> String {
 
 #[test]
 fn the_sample_holds_500_good_orders() {
-    let intake = parse("sample", crate::program::SAMPLE.as_bytes()).unwrap();
+    let intake = parse("sample", SAMPLE.as_bytes()).unwrap();
     assert_eq!((intake.orders.len(), intake.refused.len()), (500, 0));
 }
 

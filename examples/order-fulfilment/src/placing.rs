@@ -1,39 +1,43 @@
+//! Places orders, each in a unit of work of its own.
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::Context;
-use order_fulfilment::ShopDb;
-use order_fulfilment::ordering::Order;
 use outbox_runtime::Error;
 use outbox_runtime::prelude::*;
 
-use super::intake::{OrderLine, Refusal};
+use crate::ShopDb;
+use crate::intake::{OrderLine, Refusal};
+use crate::ordering::Order;
 
 /// How far the placing is, readable while it goes on.
 #[derive(Debug, Default)]
-pub(crate) struct Placing {
+pub struct Placing {
     placed: AtomicU64,
     already_placed: AtomicU64,
     done: AtomicBool,
 }
 
 impl Placing {
-    pub(crate) fn placed(&self) -> u64 {
+    /// How many orders were placed.
+    pub fn placed(&self) -> u64 {
         self.placed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn already_placed(&self) -> u64 {
+    /// How many were there already.
+    pub fn already_placed(&self) -> u64 {
         self.already_placed.load(Ordering::Relaxed)
     }
 
     /// Whether every line was dealt with.
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
     /// Places each order that is not there yet, so that a run that was cut off can be repeated.
     ///
     /// It returns the lines that contradict an order which was placed in an earlier run.
-    pub(crate) async fn place_all<DB: ShopDb>(
+    pub async fn place_all<DB: ShopDb>(
         &self,
         outbox: &Outbox<DB>,
         lines: &[OrderLine],

@@ -19,3 +19,13 @@ pub struct Limits {
     /// Credit of a customer who orders for the first time.
     pub credit_cents: i64,
 }
+
+/// So that the sample has orders that fail for want of stock, of credit, and of both.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            opening_stock: 70,
+            credit_cents: 400_000,
+        }
+    }
+}

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use order_fulfilment::Limits;
 
 /// Fulfils the orders of a CSV file by events between three bounded contexts, and checks the books.
 ///
@@ -29,11 +30,11 @@ pub(crate) struct Args {
     pub(crate) relay_restarts: u32,
 
     /// Pieces on a shelf when its SKU is ordered for the first time
-    #[arg(long, value_name = "PIECES", default_value_t = 70, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000))]
+    #[arg(long, value_name = "PIECES", default_value_t = Limits::default().opening_stock, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000))]
     pub(crate) opening_stock: i64,
 
     /// Credit of a customer who orders for the first time
-    #[arg(long, value_name = "CENTS", default_value_t = 400_000, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
+    #[arg(long, value_name = "CENTS", default_value_t = Limits::default().credit_cents, value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
     pub(crate) credit_cents: i64,
 
     /// Seed of the choice which messages are delivered twice

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use async_trait::async_trait;
-use order_fulfilment::ShopDb;
+use order_fulfilment::{BoundedContext, ShopDb, books};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection, PgConnection, PgPool, Pool, Postgres, Sqlite, SqlitePool};
@@ -122,16 +122,12 @@ pub(crate) trait ProgramDb: ShopDb {
 }
 
 macro_rules! program_db {
-    ($database:ty, $folder:literal) => {
+    ($database:ty, $tables:expr) => {
         #[async_trait]
         impl ProgramDb for $database {
             async fn create_tables(pool: &Pool<Self>) -> sqlx::Result<()> {
-                for script in [
-                    include_str!(concat!("../../sql/", $folder, "/ordering.sql")),
-                    include_str!(concat!("../../sql/", $folder, "/inventory.sql")),
-                    include_str!(concat!("../../sql/", $folder, "/payment.sql")),
-                ] {
-                    sqlx::raw_sql(script).execute(pool).await?;
+                for context in BoundedContext::ALL {
+                    sqlx::raw_sql($tables(context)).execute(pool).await?;
                 }
                 Ok(())
             }
@@ -152,13 +148,11 @@ macro_rules! program_db {
             }
 
             async fn books(pool: &Pool<Self>) -> sqlx::Result<Vec<(String, i64)>> {
-                sqlx::query_as(include_str!("../../sql/books.sql"))
-                    .fetch_all(pool)
-                    .await
+                sqlx::query_as(books::SQL).fetch_all(pool).await
             }
         }
     };
 }
 
-program_db!(Sqlite, "sqlite");
-program_db!(Postgres, "postgres");
+program_db!(Sqlite, BoundedContext::sqlite_tables);
+program_db!(Postgres, BoundedContext::postgres_tables);

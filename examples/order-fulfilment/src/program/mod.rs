@@ -2,8 +2,6 @@
 
 mod args;
 mod database;
-mod intake;
-mod placing;
 mod progress;
 mod reconciliation;
 mod relays;
@@ -13,6 +11,3 @@ mod table;
 
 pub(crate) use args::Args;
 pub(crate) use run::run;
-
-/// The orders that come with the program.
-pub(crate) const SAMPLE: &str = include_str!("../../data/orders.csv");

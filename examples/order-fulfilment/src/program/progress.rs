@@ -2,9 +2,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use order_fulfilment::placing::Placing;
 
 use super::database::Progress;
-use super::placing::Placing;
 
 /// Three bars on the terminal; nothing where there is none, or where a machine reads.
 pub(crate) struct Bars {

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use order_fulfilment::Limits;
+use order_fulfilment::intake::{self, Intake};
+use order_fulfilment::placing::Placing;
 use outbox_runtime::app::{App, RunningApp};
 use outbox_runtime::prelude::*;
 use sqlx::Pool;
 
 use super::args::Args;
 use super::database::{Database, ProgramDb, Progress};
-use super::intake::{self, Intake};
-use super::placing::Placing;
 use super::progress::Bars;
 use super::reconciliation::{Reconciliation, ThisRun};
 use super::relays::Relays;
@@ -26,7 +26,7 @@ const LOOK_SHARE: u32 = 20;
 pub(crate) async fn run(args: Args) -> anyhow::Result<bool> {
     let intake = match &args.orders {
         Some(path) => intake::read(path)?,
-        None => intake::parse("the included sample", super::SAMPLE.as_bytes())?,
+        None => intake::parse("the included sample", intake::SAMPLE.as_bytes())?,
     };
     let (database, place) = Database::connect(&args.database).await?;
     let bars = Bars::new(intake.orders.len(), args.json);

@@ -1,5 +1,6 @@
 use anyhow::Result;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
+use order_fulfilment::books::{comparison, new_table};
 
 use super::reconciliation::Reconciliation;
 
@@ -17,7 +18,7 @@ impl Reconciliation {
         Ok(format!(
             "{}\n{}\n{verdict}",
             self.figures(),
-            self.comparison()
+            comparison(&self.checks)
         ))
     }
 
@@ -72,31 +73,6 @@ impl Reconciliation {
         row("pieces released", None, count(totals.released_pieces));
         table
     }
-
-    fn comparison(&self) -> Table {
-        let mut table = new_table(["must be equal", "left", "right", "balances"]);
-        for check in &self.checks {
-            let verdict = if check.balanced { "yes" } else { "NO" };
-            table.add_row([
-                check.name,
-                &check.left.to_string(),
-                &check.right.to_string(),
-                verdict,
-            ]);
-        }
-        table
-    }
-}
-
-fn new_table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_header(header);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 fn money(cents: i64) -> String {

@@ -110,7 +110,8 @@ impl Delivery {
         }
     }
 
-    /// Splits the message from the answer, for a consumer that hands the message on.
+    /// Splits the message from the answer, for a consumer that hands the message on. Ask for a
+    /// [`malformation`](Self::malformation) before.
     pub fn into_parts(self) -> (Message, Box<dyn Acknowledge>) {
         (self.message, self.answer)
     }

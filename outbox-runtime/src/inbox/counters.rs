@@ -25,7 +25,7 @@ pub struct ConsumerCounts {
     pub batches_rolled_back: u64,
     /// Messages that no handler wants.
     pub unhandled: u64,
-    /// Messages of a version that no handler of a consumer reads.
+    /// Messages of a version that no handler of a consumer reads, and what is no message at all.
     pub unreadable: u64,
 }
 

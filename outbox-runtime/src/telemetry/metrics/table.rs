@@ -116,7 +116,7 @@ metrics! {
     UNHANDLED: Counter of Count, "outbox_inbox_unhandled_total" [],
         "Deliveries of events that no handler takes";
     UNREADABLE: Counter of Count, "outbox_inbox_unreadable_total" ["consumer"],
-        "Deliveries in a version that no handler of the consumer reads";
+        "Deliveries in a version that no handler of the consumer reads; consumer (none): of what is no message";
     INBOX_PARKED_ROWS: Gauge of Count, "outbox_inbox_parked_messages" ["consumer" "state"],
         "Sampled: messages that are parked in the inbox, up to 10,000 in all; state: failing, waiting, dead; consumer: also (none) for events that no handler takes and (other) for consumers that this program does not have";
     REMOVED: Counter of Count, "outbox_retention_removed_total" ["table"],

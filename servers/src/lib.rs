@@ -52,3 +52,6 @@ pub const REQUIRE_ALL: &str = "OUTBOX_TEST_REQUIRE_ALL";
 
 /// Names the program that serves Kafka's protocol, for tests that start one of their own.
 pub const KAFKA_SERVER: &str = "OUTBOX_TEST_KAFKA_SERVER";
+
+/// Names a Python with clients of brokers that are not ours, for tests that hear and ask those.
+pub const PYTHON: &str = "OUTBOX_TEST_PYTHON";

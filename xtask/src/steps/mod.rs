@@ -5,6 +5,7 @@ pub(crate) mod book;
 pub(crate) mod ci;
 mod fault_points;
 pub(crate) mod faults;
+mod foreign_clients;
 pub(crate) mod servers;
 pub(crate) mod test;
 pub(crate) mod tidy;

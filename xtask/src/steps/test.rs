@@ -1,9 +1,11 @@
 //! `cargo xtask test`: all tests against throw-away servers.
 
-use anyhow::Result;
-use outbox_servers::Kind;
+use std::path::Path;
 
-use super::{book, faults, tidy};
+use anyhow::Result;
+use outbox_servers::{Kind, PYTHON};
+
+use super::{book, demo, faults, foreign_clients, tidy};
 use crate::cli::TestOptions;
 use crate::process;
 use crate::report::{Outcome, Report};
@@ -33,18 +35,25 @@ pub(super) fn steps(
         require_all: options.require_all,
     };
     faults::clock_library::step(policy, report)?;
+    let python = foreign_clients::step(workspace, policy, report)?;
     let servers = Servers::start(&Kind::ALL, workspace, policy, report)?;
     report.step("cargo test", || {
-        cargo_test(workspace, &servers, &options.filter)
+        cargo_test(workspace, &servers, python.as_deref(), &options.filter)
     })?;
     drop(servers);
     if everything {
+        demo::steps(workspace, policy, report)?;
         book::step(workspace, install, report)?;
     }
     Ok(())
 }
 
-fn cargo_test(workspace: &Workspace, servers: &Servers, filter: &[String]) -> Result<Outcome> {
+fn cargo_test(
+    workspace: &Workspace,
+    servers: &Servers,
+    python: Option<&Path>,
+    filter: &[String],
+) -> Result<Outcome> {
     let mut command = workspace.cargo();
     command
         .args([
@@ -56,6 +65,9 @@ fn cargo_test(workspace: &Workspace, servers: &Servers, filter: &[String]) -> Re
         ])
         .args(filter);
     servers.announce_to(&mut command);
+    if let Some(python) = python {
+        command.env(PYTHON, python);
+    }
     let mut counts = Counts::default();
     let status = process::run_lines(command, |line| {
         counts.read(line);

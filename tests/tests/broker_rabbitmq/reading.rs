@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_runtime::broker::{
-    QueueType, RabbitMqBroker, Subscriber, Subscription,
-};
+use outbox_runtime::broker::{QueueType, RabbitMqBroker, Subscriber, Subscription};
 use outbox_tests::brokers::RabbitMq;
 use outbox_tests::brokers::suite::{Ground, event};
 

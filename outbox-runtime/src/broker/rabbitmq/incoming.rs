@@ -7,10 +7,10 @@ use lapin::types::{AMQPValue, FieldTable};
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use uuid::Uuid;
 
 use super::outgoing::MILLISECONDS;
 use crate::broker::RawMessage;
+use crate::clock::Clock;
 
 /// How often a quorum queue handed it out before.
 const DELIVERY_COUNT: &str = "x-delivery-count";
@@ -38,7 +38,7 @@ fn position(delivery: &Delivery, is_foreign: bool) -> String {
     match delivery.properties.message_id() {
         Some(id) if !id.as_str().is_empty() => id.to_string(),
         // An event may be made of it, of which two may look alike: rather one twice than one lost.
-        _ if is_foreign => Uuid::now_v7().to_string(),
+        _ if is_foreign => Clock::system().new_id().to_string(),
         // It serves for dead letters alone, of which two that look alike are one.
         _ => {
             let mut hash = Sha256::new();

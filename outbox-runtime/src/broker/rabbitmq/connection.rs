@@ -11,6 +11,7 @@ use lapin::{Channel, Connection, ConnectionProperties};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tracing::info;
+use tracing::subscriber::{DefaultGuard, NoSubscriber, set_default};
 
 use super::failure::Failure;
 use super::server::Server;
@@ -109,6 +110,7 @@ async fn connect_to(
         lapin::runtime::default_runtime()?,
         // With a limit of its own, as it has a thread of its own, which would stay otherwise.
         async move |address: AMQPUri, runtime| {
+            silence_this_thread();
             let stream = address.connect_with_config_async(tls.as_ref(), &runtime);
             match timeout(limit, stream).await {
                 Ok(stream) => Ok(stream?),
@@ -127,6 +129,17 @@ async fn connect_to(
         declaring: tokio::sync::Mutex::default(),
         declared: Mutex::default(),
     }))
+}
+
+/// Has lapin's own thread log nothing: it would log each message that the server returns, with its
+/// content. What goes wrong there comes as an error to whoever waits for it.
+fn silence_this_thread() {
+    thread_local! {
+        static SILENT: DefaultGuard = set_default(NoSubscriber::default());
+    }
+    if std::thread::current().name() == Some("lapin-io-loop") {
+        SILENT.with(|_| {});
+    }
 }
 
 impl Established {

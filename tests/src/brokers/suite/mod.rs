@@ -4,6 +4,7 @@ mod capabilities;
 pub mod cloud_events;
 pub mod delivering;
 mod ground;
+pub mod logs;
 mod member;
 pub mod outages;
 pub mod publishing;
@@ -35,6 +36,9 @@ macro_rules! broker_suite {
                 what_was_given_back_comes_again_before_what_follows,
                 members_of_a_group_share_its_messages_and_take_over,
                 a_slow_member_holds_no_more_than_its_prefetch,
+            },
+            logs::{
+                no_payload_is_logged,
             },
             outages::{
                 a_broker_that_is_down_at_the_start_is_waited_for,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use book_listings::SqliteFile;
 use outbox_runtime::HandlerError;
 use outbox_runtime::broker::{
-    BrokerOptions, ConfigError, ForeignEvent, ForeignTopic, NatsBroker, Topics, open,
+    BrokerOptions, ConfigError, ForeignEvent, ForeignTopic, KafkaBroker, NatsBroker, QueueType,
+    RabbitMqBroker, RedisBroker, Topics, open,
 };
 use outbox_runtime::prelude::*;
 use sqlx::Sqlite;
@@ -49,6 +50,32 @@ fn replicated(url: &str) -> Result<NatsBroker, ConfigError> {
 }
 // ANCHOR_END: one
 
+fn kafka() -> Result<KafkaBroker, ConfigError> {
+    // ANCHOR: kafka
+    let url = "kafka://kafka-1:9092,kafka-2:9092";
+    let broker = KafkaBroker::new(url, BrokerOptions::new())?
+        .set("compression.type", "lz4")?
+        .set("session.timeout.ms", "6000")?;
+    // ANCHOR_END: kafka
+    Ok(broker)
+}
+
+fn rabbitmq() -> Result<RabbitMqBroker, ConfigError> {
+    // ANCHOR: rabbitmq
+    let url = "amqp://user:password@rabbit-1:5672,rabbit-2:5672/shop?heartbeat=10";
+    let broker = RabbitMqBroker::new(url, BrokerOptions::new())?.queue_type(QueueType::Quorum);
+    // ANCHOR_END: rabbitmq
+    Ok(broker)
+}
+
+fn redis() -> Result<RedisBroker, ConfigError> {
+    // ANCHOR: redis
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    let broker = RedisBroker::new("redis://127.0.0.1:6379", BrokerOptions::new())?.keep(week);
+    // ANCHOR_END: redis
+    Ok(broker)
+}
+
 // ANCHOR: topics
 fn options() -> Result<BrokerOptions, ConfigError> {
     let topics = Topics::new("shop")?
@@ -77,6 +104,7 @@ fn doors(stream: &str) -> ForeignTopic {
 #[tokio::test]
 async fn an_app_relays_and_handles_through_the_broker_of_its_url() -> Result<(), Box<dyn Error>> {
     replicated("nats://127.0.0.1:4222")?;
+    (kafka()?, rabbitmq()?, redis()?);
     let _ = options()?.foreign(doors("doors"));
     let Ok(url) = env::var("OUTBOX_TEST_NATS_URL") else {
         assert!(

@@ -16,11 +16,19 @@ from typing import Any
 from cloudevents.core.v1.event import CloudEvent
 
 from clients import CLIENTS, Letter, Place
-from wire import BINDINGS, Wire
+from wire import BINDINGS, Binding, Wire
 
 
 # ANCHOR: event
-def letter_of(line: dict[str, Any], broker: str) -> Letter:
+def letter_of(event: CloudEvent, binding: Binding, is_structured: bool) -> Letter:
+    write = binding.structured if is_structured else binding.binary
+    # Events of one key are handled in the order in which they are published.
+    key = event.get_extension("partitionkey") or event.get_id()
+    return Letter(event.get_type(), key, write(event))
+# ANCHOR_END: event
+
+
+def letter_of_line(line: dict[str, Any], broker: str) -> Letter:
     if line["mode"] == "raw":
         return raw_letter_of(line)
     attributes = line["attributes"]
@@ -28,11 +36,7 @@ def letter_of(line: dict[str, Any], broker: str) -> Letter:
         attributes["time"] = datetime.fromisoformat(attributes["time"])
     event = CloudEvent(attributes, line["data"])
     binding = BINDINGS[line.get("binding", broker)]
-    write = binding.structured if line["mode"] == "structured" else binding.binary
-    # Events of one key are handled in the order in which they are published.
-    key = event.get_extension("partitionkey") or event.get_id()
-    return Letter(event.get_type(), key, write(event))
-# ANCHOR_END: event
+    return letter_of(event, binding, line["mode"] == "structured")
 
 
 def raw_letter_of(line: dict[str, Any]) -> Letter:
@@ -50,7 +54,7 @@ def main() -> None:
     arguments.add_argument("--partitions", type=int, default=16)
     told = arguments.parse_args()
     place = Place(told.url, told.namespace, told.topic, told.partitions)
-    letters = [letter_of(json.loads(line), told.broker) for line in sys.stdin]
+    letters = [letter_of_line(json.loads(line), told.broker) for line in sys.stdin]
     CLIENTS[told.broker].publish(place, letters)
 
 

@@ -114,9 +114,10 @@ impl Host {
     }
 
     /// Ends it in good order, and kills what is left after a while.
-    pub(crate) fn stop(&mut self, recipe: &dyn Recipe) {
+    pub(crate) fn stop(&mut self, recipe: &dyn Recipe, site: &Site) {
         match self {
             Self::Processes(processes) => {
+                recipe.before_stop(site);
                 if let Some(server) = processes.last_mut() {
                     server.ends_with(recipe.stop_signal(), GRACE);
                 }

@@ -124,7 +124,7 @@ impl Server {
 
     /// Ends it in good order; what has not ended after 10 seconds is killed.
     pub fn stop(&mut self) {
-        self.host.stop(self.recipe);
+        self.host.stop(self.recipe, &self.site);
     }
 
     /// Stops all its processes where they are (SIGSTOP): connections stay open and nothing answers.

@@ -49,6 +49,10 @@ pub(crate) trait Recipe: Sync {
         Signal::TERM
     }
 
+    /// Has it write down what it confirmed before it is asked to end, where that needs a word of its
+    /// own.
+    fn before_stop(&self, _site: &Site) {}
+
     /// Whether it must end in good order also when nobody needs its data any more.
     fn leaves_traces(&self) -> bool {
         false

@@ -29,6 +29,8 @@ pub(crate) enum Task {
     Soak(SoakOptions),
     /// Measures the framework beside hand-written code and its peers, on a server of its own
     Bench(BenchOptions),
+    /// Runs order-fulfilment-distributed, kills its processes at random, and checks the books
+    Demo(DemoOptions),
     /// Starts the throw-away servers and runs a command beside them, or waits for Ctrl-C
     Servers(ServersOptions),
 }
@@ -191,6 +193,61 @@ pub(crate) struct ServersOptions {
     /// The command to run, with the servers' addresses in its environment
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoOptions {
+    /// The broker between the services
+    #[arg(long, value_enum, default_value = "nats")]
+    pub(crate) broker: BrokerName,
+
+    /// How many orders are placed
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) orders: u32,
+
+    /// How often a random process is killed by `kill -9` while they are fulfilled
+    #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    pub(crate) kills: u32,
+
+    /// Kill nothing, not even the broker
+    #[arg(long)]
+    pub(crate) no_kill: bool,
+
+    /// The same orders and the same dice as in an earlier run (the dice, not the scheduler)
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+
+    /// Print what it came to as JSON, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Keep the processes' logs in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) logs: Option<PathBuf>,
+
+    /// Never install a missing server
+    #[arg(long)]
+    pub(crate) no_install: bool,
+}
+
+/// A broker, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BrokerName {
+    Nats,
+    Kafka,
+    Rabbitmq,
+    Redis,
+}
+
+impl BrokerName {
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Nats => Kind::Nats,
+            Self::Kafka => Kind::Kafka,
+            Self::Rabbitmq => Kind::RabbitMq,
+            Self::Redis => Kind::Redis,
+        }
+    }
 }
 
 /// A kind of server, as it is named on the command line.

@@ -48,6 +48,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Faults(options) => steps::faults::matrix(&workspace, &options),
         Task::Soak(options) => steps::faults::soak(&workspace, &options),
         Task::Bench(options) => steps::bench::run(&workspace, &options),
+        Task::Demo(options) => steps::demo::run(&workspace, &options),
         Task::Servers(options) => steps::servers::run(&workspace, &options),
     }
 }

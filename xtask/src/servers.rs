@@ -92,8 +92,7 @@ impl Servers {
                 Ok(Outcome::Passed(detail))
             }
             Err(error @ StartError::NotInstalled { .. }) => {
-                let missing = missing.map_or_else(String::new, |error| format!(" ({error:#})"));
-                Ok(Outcome::NotExercised(format!("{error}{missing}")))
+                Ok(Outcome::NotExercised(not_there(&error, missing)))
             }
             Err(error) => {
                 process::check_interrupted()?;
@@ -125,6 +124,31 @@ impl Servers {
         let has_kafka = self.running.iter().any(|one| one.kind() == Kind::Kafka);
         has_kafka.then(|| Kind::Kafka.program().ok()).flatten()
     }
+}
+
+/// Starts one server for a task that does more with it than tell its address; `Ok(Err(..))` says why
+/// this machine can't have it.
+pub(crate) fn start_alone(
+    kind: Kind,
+    workspace: &Workspace,
+    policy: Policy,
+) -> Result<Result<Server, String>> {
+    let missing = make_available(kind, workspace, policy).err();
+    process::check_interrupted()?;
+    let setup = Setup::default().give_up(|| process::check_interrupted().is_err());
+    match Server::start_with(kind, setup) {
+        Ok(server) => Ok(Ok(server)),
+        Err(error @ StartError::NotInstalled { .. }) => Ok(Err(not_there(&error, missing))),
+        Err(error) => {
+            process::check_interrupted()?;
+            Err(error.into())
+        }
+    }
+}
+
+fn not_there(error: &StartError, missing: Option<anyhow::Error>) -> String {
+    let missing = missing.map_or_else(String::new, |error| format!(" ({error:#})"));
+    format!("{error}{missing}")
 }
 
 /// Installs a server that is missing; the error says why it still is.

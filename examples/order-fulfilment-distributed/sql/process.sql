@@ -11,7 +11,6 @@ CREATE TABLE IF NOT EXISTS fulfilment_process (
     seen_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- It has subscribed, so that nothing that is published passes it by any more.
     subscribed boolean     NOT NULL DEFAULT false,
-    published  bigint      NOT NULL DEFAULT 0,
     duplicates bigint      NOT NULL DEFAULT 0,
     health     text        NOT NULL DEFAULT 'healthy'
 );

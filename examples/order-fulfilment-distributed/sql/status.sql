@@ -16,6 +16,4 @@ SELECT
     (SELECT count(*) FROM inbox_message) AS handled,
     (SELECT count(*) FROM outbox_parked) AS parked_in_outbox,
     (SELECT count(*) FROM inbox_parked) AS parked_in_inbox,
-    (SELECT coalesce(sum(duplicates), 0)::bigint FROM fulfilment_process) AS duplicates,
-    -- With what was published again after a crash.
-    (SELECT coalesce(sum(published), 0)::bigint FROM fulfilment_process) AS publishings
+    (SELECT coalesce(sum(duplicates), 0)::bigint FROM fulfilment_process) AS duplicates

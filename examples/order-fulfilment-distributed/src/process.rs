@@ -83,15 +83,14 @@ impl Row {
         subscribed: bool,
         health: &Health,
     ) -> sqlx::Result<()> {
-        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let duplicates = i64::try_from(counts.consumers.duplicates).unwrap_or(i64::MAX);
         sqlx::query(
             "UPDATE fulfilment_process SET seen_at = clock_timestamp(), subscribed = subscribed OR $2, \
-             published = $3, duplicates = $4, health = $5 WHERE instance = $1",
+             duplicates = $3, health = $4 WHERE instance = $1",
         )
         .bind(self.instance)
         .bind(subscribed)
-        .bind(count(counts.relay.published))
-        .bind(count(counts.consumers.duplicates))
+        .bind(duplicates)
         .bind(health.to_string())
         .execute(&self.pool)
         .await?;

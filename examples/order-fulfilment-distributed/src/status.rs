@@ -47,10 +47,8 @@ pub(crate) struct Figures {
     pub(crate) handled: i64,
     pub(crate) parked_in_outbox: i64,
     pub(crate) parked_in_inbox: i64,
-    /// Duplicates that the inbox absorbed, and publishings with repetitions, as far as processes that
-    /// were killed had written that down.
+    /// Duplicates that the inbox absorbed, as far as processes that were killed had written that down.
     pub(crate) duplicates: i64,
-    pub(crate) publishings: i64,
 }
 
 #[derive(Debug, PartialEq, Serialize, FromRow)]

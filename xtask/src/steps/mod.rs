@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod book;
 pub(crate) mod ci;
+pub(crate) mod demo;
 mod fault_points;
 pub(crate) mod faults;
 mod foreign_clients;

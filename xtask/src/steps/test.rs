@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use outbox_servers::{Kind, PYTHON};
 
-use super::{book, faults, foreign_clients, tidy};
+use super::{book, demo, faults, foreign_clients, tidy};
 use crate::cli::TestOptions;
 use crate::process;
 use crate::report::{Outcome, Report};
@@ -42,6 +42,7 @@ pub(super) fn steps(
     })?;
     drop(servers);
     if everything {
+        demo::steps(workspace, policy, report)?;
         book::step(workspace, install, report)?;
     }
     Ok(())

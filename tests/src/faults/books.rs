@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use sqlx::Pool;
 
 use super::database::FaultDb;
@@ -94,6 +96,30 @@ pub async fn balance<DB: FaultDb>(fixture: &Fixture<DB>) -> Verdict {
         torn,
         ..Verdict::default()
     }
+}
+
+/// Messages that nothing will happen to until somebody decides, and why.
+pub async fn dead<DB: FaultDb>(fixture: &Fixture<DB>) -> Vec<String> {
+    let mut dead = Vec::new();
+    for table in ["outbox_parked", "inbox_parked"] {
+        let sql = format!(
+            "SELECT 'a message is dead in {table} after ' || CAST(attempts AS TEXT)
+                || ' attempts: ' || coalesce(last_cause, 'no cause')
+             FROM {table} WHERE state = 'dead'"
+        );
+        dead.extend(fixture.texts(&sql).await);
+    }
+    dead
+}
+
+/// How many of these messages nobody committed.
+pub async fn uncommitted<DB: FaultDb>(
+    fixture: &Fixture<DB>,
+    message_ids: &BTreeSet<String>,
+) -> usize {
+    let ids = format!("SELECT {} FROM outbox_message", DB::MESSAGE_ID);
+    let committed: BTreeSet<_> = fixture.texts(&ids).await.into_iter().collect();
+    message_ids.difference(&committed).count()
 }
 
 /// The events that are to have an effect, also those that retention has archived.

@@ -17,6 +17,11 @@ impl Logs {
         self.0.path().join(format!("worker-{worker}.log"))
     }
 
+    /// The file of what went over the wire.
+    pub(super) fn of_the_wire(&self) -> PathBuf {
+        self.0.path().join("wire")
+    }
+
     /// How many lines hold the text.
     pub(super) fn count(&self, text: &str) -> u64 {
         let of_one = |log: String| log.lines().filter(|line| line.contains(text)).count() as u64;
@@ -38,6 +43,8 @@ impl Logs {
 
     fn texts(&self) -> impl Iterator<Item = String> {
         let files = fs::read_dir(self.0.path()).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_to_string(file.path()).ok())
+        let files = files.map(|file| file.path());
+        let logs = files.filter(|file| file.extension().is_some());
+        logs.filter_map(|file| fs::read_to_string(file).ok())
     }
 }

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ pub struct Plan {
     /// Where the database is.
     pub url: String,
     /// Where the broker is.
-    pub broker: String,
+    pub broker: BrokerAddress,
     /// Tasks that write until the control table says that it is enough; 0 for none.
     pub writers: usize,
     /// Aggregates that the writers share.
@@ -39,10 +40,29 @@ pub struct Plan {
     /// How many attempts of handlers in a thousand fail, half of them before and half of them
     /// after their effect was written.
     pub handlers_fail: u32,
+    /// How many attempts of handlers in a thousand panic, half of them after their effect was
+    /// written.
+    pub handlers_panic: u32,
     /// Whether handlers fail with the accounts in the table `poison`.
     pub minds_poison: bool,
     /// How the worker breaks a promise on purpose, to show that a test sees it.
     pub sabotage: Option<Sabotage>,
+}
+
+/// A broker that a worker talks to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum BrokerAddress {
+    /// The harness's, at that address.
+    Harness(String),
+    /// A real one.
+    Real {
+        /// Its URL, which says of what kind it is.
+        url: String,
+        /// What the run's topics, streams and queues begin with.
+        namespace: String,
+        /// The file that tells what went to it and came from it.
+        wire: PathBuf,
+    },
 }
 
 /// A promise that is broken on purpose.
@@ -57,14 +77,18 @@ pub enum Sabotage {
     SwapsMessages,
     /// A writer changes an aggregate without an event, as a half commit would.
     HalfCommits,
+    /// A publisher confirms whatever it was given, whether the broker answers or not.
+    ConfirmsOnHope,
+    /// A consumer acknowledges a message before it handles it.
+    AcksBeforeCommit,
 }
 
 impl Plan {
     /// A worker with everything: writers, relay and handlers.
-    pub fn all(url: &str, broker: &str) -> Self {
+    pub fn all(url: &str, broker: BrokerAddress) -> Self {
         Self {
             url: url.to_owned(),
-            broker: broker.to_owned(),
+            broker,
             writers: 3,
             accounts: 40,
             rest: Duration::from_millis(12),
@@ -78,6 +102,7 @@ impl Plan {
             handlers_are_slow: 0,
             clock_shift: 0,
             handlers_fail: 0,
+            handlers_panic: 0,
             minds_poison: false,
             sabotage: None,
         }
@@ -95,6 +120,14 @@ impl Plan {
     pub fn only_writes(mut self) -> Self {
         self.relays = false;
         self.consumes = false;
+        self
+    }
+
+    /// The same worker, which only handles.
+    #[must_use]
+    pub fn only_consumes(mut self) -> Self {
+        self.writers = 0;
+        self.relays = false;
         self
     }
 

@@ -9,8 +9,9 @@ use super::books::{self, Standing};
 use super::broker::Broker;
 use super::database::FaultDb;
 use super::logs::Logs;
-use super::plan::{Plan, Sabotage};
+use super::plan::{BrokerAddress, Plan, Sabotage};
 use super::verdict::Verdict;
+use super::wire::Wire;
 use super::worker::{Start, Worker};
 use crate::bank::Account;
 
@@ -42,8 +43,9 @@ pub type Watcher<'a> = dyn Fn(Standing) + Send + Sync + 'a;
 pub struct Stage<'a, DB: FaultDb> {
     /// The database.
     pub arena: Arena<DB>,
-    /// The broker.
+    /// The harness's broker, which stands idle where the workers talk to a real one.
     pub broker: Broker,
+    address: BrokerAddress,
     /// The workers.
     pub workers: Vec<Worker>,
     /// The source of chance.
@@ -68,8 +70,10 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
     /// A stage with nobody on it yet.
     pub async fn set(arena: Arena<DB>, settings: Settings, watcher: &'a Watcher<'a>) -> Self {
         open_accounts(&arena.fixture.outbox).await;
+        let broker = Broker::start().await;
         Self {
-            broker: Broker::start().await,
+            address: BrokerAddress::Harness(broker.address()),
+            broker,
             workers: Vec::new(),
             dice: Rng::with_seed(settings.seed),
             arena,
@@ -85,11 +89,22 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         }
     }
 
+    /// The same stage with a real broker, in a namespace of its own.
+    #[must_use]
+    pub fn at_broker(mut self, url: String) -> Self {
+        self.address = BrokerAddress::Real {
+            url,
+            namespace: format!("f{}", uuid::Uuid::new_v4().simple()),
+            wire: self.logs.of_the_wire(),
+        };
+        self
+    }
+
     /// The plan of a worker with everything.
     pub fn plan(&self) -> Plan {
         Plan {
             sabotage: self.settings.sabotage,
-            ..Plan::all(&self.arena.fixture.url, &self.broker.address())
+            ..Plan::all(&self.arena.fixture.url, self.address.clone())
         }
     }
 
@@ -246,10 +261,24 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         if self.strikes == 0 {
             self.problems.push("the fault never struck".to_owned());
         }
+        self.problems
+            .extend(books::dead(&self.arena.fixture).await);
+        let repeats = match &self.address {
+            BrokerAddress::Harness(_) => self.broker.repeats(),
+            BrokerAddress::Real { wire, .. } => {
+                let traffic = Wire::at(wire).read();
+                let invented = books::uncommitted(&self.arena.fixture, &traffic.offered).await;
+                if invented > 0 {
+                    let problem = format!("{invented} messages were published and never committed");
+                    self.problems.push(problem);
+                }
+                traffic.offered_again + traffic.came_again
+            }
+        };
         let counted = books::balance(&self.arena.fixture).await;
         Verdict {
             strikes: self.strikes,
-            repeats: self.broker.repeats(),
+            repeats,
             problems: self.problems,
             remark: self.remark,
             millis: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),

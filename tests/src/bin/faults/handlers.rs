@@ -30,6 +30,7 @@ pub(crate) struct Conduct {
     delay: Duration,
     are_slow: u32,
     fail: u32,
+    panic: u32,
     minds_poison: bool,
     sabotage: Option<Sabotage>,
 }
@@ -96,6 +97,7 @@ impl Conduct {
             delay: plan.handler_delay,
             are_slow: plan.handlers_are_slow,
             fail: plan.handlers_fail,
+            panic: plan.handlers_panic,
             minds_poison: plan.minds_poison,
             sabotage: plan.sabotage,
         }
@@ -124,7 +126,10 @@ impl Conduct {
     }
 
     fn may_fail(&self) -> Result<(), Failure> {
-        // There are two chances to fail in an attempt.
+        // There are two chances of each in an attempt.
+        if fastrand::u32(0..2000) < self.panic {
+            panic!("the handler panics by chance");
+        }
         match fastrand::u32(0..2000) < self.fail {
             true => Err(Failure::Chance),
             false => Ok(()),

@@ -10,9 +10,12 @@
     clippy::indexing_slicing
 )]
 
+mod cells;
 mod director;
 mod handlers;
 mod publisher;
+mod report;
+mod subscriber;
 mod worker;
 mod writers;
 

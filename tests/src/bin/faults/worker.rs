@@ -1,21 +1,25 @@
 use std::env;
 use std::io::Read;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use outbox_runtime::app::{App, AppError, RunningApp};
 use outbox_runtime::backoff::Backoff;
+use outbox_runtime::broker::Broker;
+use outbox_runtime::health::{HealthHandle, Readiness};
 use outbox_runtime::inbox::ConsumerOptions;
 use outbox_runtime::relay::RelayOptions;
 use outbox_runtime::retention::{Cleaner, Keep, Retention};
 use outbox_runtime::{Clock, Outbox, fault};
-use outbox_tests::faults::{BrokerClient, PLAN, Plan};
+use outbox_tests::faults::{BrokerAddress, BrokerClient, PLAN, Plan, Wire};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tracing::Level;
 
 use crate::handlers::{Conduct, WorkDb};
 use crate::publisher::TestPublisher;
+use crate::subscriber::TestSubscriber;
 use crate::writers::write;
 
 /// A worker's work, until SIGTERM.
@@ -62,6 +66,7 @@ async fn work<DB: WorkDb>(plan: Plan) -> ExitCode {
         _ = terminate.recv() => return ExitCode::SUCCESS,
     };
     let mut writing = JoinSet::new();
+    writing.spawn(tell(app.health()));
     if plan.cleans {
         writing.spawn(clean(outbox.clone()));
     }
@@ -76,6 +81,21 @@ async fn work<DB: WorkDb>(plan: Plan) -> ExitCode {
             tracing::error!(%error, "no good end");
             ExitCode::from(3)
         }
+    }
+}
+
+/// Logs the health whenever it becomes another.
+async fn tell(health: HealthHandle) {
+    let word = |readiness: &Readiness| match readiness {
+        Readiness::Ready => "ready",
+        Readiness::Degraded { .. } => "degraded",
+        _ => "not ready",
+    };
+    let mut last = "";
+    loop {
+        let readiness = health.wait_for_readiness(|now| word(now) != last).await;
+        last = word(&readiness);
+        tracing::warn!("the app is {readiness}");
     }
 }
 
@@ -120,7 +140,7 @@ async fn start<DB: WorkDb>(plan: &Plan) -> Result<(Outbox<DB>, RunningApp), AppE
     });
     let outbox = Outbox::builder("faults", pool).clock(clock).build();
     let outbox = outbox.expect("plain names");
-    let client = BrokerClient::new(&plan.broker);
+    let (broker, wire) = connect(plan);
     let conduct = Conduct::new(plan);
     let backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(100));
     let relay = RelayOptions::default()
@@ -138,11 +158,20 @@ async fn start<DB: WorkDb>(plan: &Plan) -> Result<(Outbox<DB>, RunningApp), AppE
     let consumer = ConsumerOptions::new()
         .batch(batch)
         .poll_interval(plan.poll)
+        .lease(plan.lease)
         .broker_timeout(plan.publish_timeout)
         .backoff(backoff);
     let mut app = App::new(outbox.clone())
-        .publisher(TestPublisher::new(client.clone(), plan.sabotage))
-        .subscriber(client)
+        .publisher(TestPublisher {
+            broker: Arc::clone(&broker),
+            wire: wire.clone(),
+            sabotage: plan.sabotage,
+        })
+        .subscriber(TestSubscriber {
+            broker,
+            wire,
+            sabotage: plan.sabotage,
+        })
         .state(conduct)
         .relay_options(relay)
         .consumer_options(consumer)
@@ -154,4 +183,25 @@ async fn start<DB: WorkDb>(plan: &Plan) -> Result<(Outbox<DB>, RunningApp), AppE
         app = app.without_consumers();
     }
     Ok((outbox, app.start().await?))
+}
+
+/// The broker, and where to write down what goes to it and comes from it.
+fn connect(plan: &Plan) -> (Arc<dyn Broker>, Option<Arc<Wire>>) {
+    match &plan.broker {
+        BrokerAddress::Harness(address) => (Arc::new(BrokerClient::new(address)), None),
+        #[cfg(feature = "brokers")]
+        BrokerAddress::Real {
+            url,
+            namespace,
+            wire,
+        } => {
+            // Below the relay's own limit for a call.
+            let confirm_within = plan.publish_timeout * 2 / 3;
+            let broker = outbox_tests::faults::real::open_broker(url, namespace, confirm_within);
+            let broker = broker.expect("a URL of a broker that is built in");
+            (broker, Some(Arc::new(Wire::at(wire))))
+        }
+        #[cfg(not(feature = "brokers"))]
+        BrokerAddress::Real { .. } => panic!("built without brokers"),
+    }
 }

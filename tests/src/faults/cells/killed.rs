@@ -7,7 +7,7 @@ use outbox_runtime::fault::Point;
 use crate::faults::{FaultDb, Plan, Stage, Start};
 
 /// SIGKILL at random moments.
-pub(super) async fn at_random<DB: FaultDb>(stage: &mut Stage<'_, DB>) {
+pub(in crate::faults) async fn at_random<DB: FaultDb>(stage: &mut Stage<'_, DB>) {
     for _ in 0..2 {
         stage.start(stage.plan());
     }
@@ -20,7 +20,7 @@ pub(super) async fn at_random<DB: FaultDb>(stage: &mut Stage<'_, DB>) {
 }
 
 /// Death at one point, at some arrival there, again and again.
-pub(super) async fn at_point<DB: FaultDb>(stage: &mut Stage<'_, DB>, point: Point) {
+pub(in crate::faults) async fn at_point<DB: FaultDb>(stage: &mut Stage<'_, DB>, point: Point) {
     let mut plan = stage.plan();
     if point == Point::BeforePark {
         // Only what fails is parked.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::faults::{FaultDb, Rates, Stage, account};
 
 /// One aggregate's messages can't be handled: they wait, and nothing else does.
-pub(super) async fn poison<DB: FaultDb>(stage: &mut Stage<'_, DB>) {
+pub(in crate::faults) async fn poison<DB: FaultDb>(stage: &mut Stage<'_, DB>) {
     let sick = account(0);
     let of_others = format!(
         "SELECT (SELECT count(*) FROM outbox_message WHERE event_type IN

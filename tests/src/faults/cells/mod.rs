@@ -2,8 +2,8 @@
 
 mod broker;
 mod database;
-mod killed;
-mod load;
+pub(super) mod killed;
+pub(super) mod load;
 mod relays;
 
 use outbox_runtime::fault::Point;

@@ -66,8 +66,12 @@ pub(super) fn stand_in(
 }
 
 /// The id of something that has none: the same each time it is delivered.
+///
+/// A topic that was deleted and made again counts its places anew, so the time belongs to the place.
 pub(super) fn position_id(raw: &RawMessage) -> MessageId {
-    derived_id([raw.topic.as_str(), &raw.position])
+    let time = raw.published_at.map(OffsetDateTime::unix_timestamp_nanos);
+    let place = format!("{}@{}", raw.position, time.unwrap_or_default());
+    derived_id([raw.topic.as_str(), &place])
 }
 
 /// A UUID of version 8 ([RFC 9562](https://www.rfc-editor.org/rfc/rfc9562), section 5.8) made of
@@ -88,4 +92,23 @@ pub(super) fn derived_id([of, id]: [&str; 2]) -> MessageId {
 /// Whether every database takes the text: NUL is no character of PostgreSQL's.
 pub(super) fn is_storable(text: &str) -> bool {
     !text.contains('\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_has_an_id_and_a_topic_that_was_made_anew_has_others() {
+        let raw = |topic: &str, position: &str, second| {
+            let mut raw = RawMessage::new(topic, position, "");
+            raw.published_at = Some(OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(second));
+            position_id(&raw)
+        };
+        assert_eq!(raw("t", "1", 0), raw("t", "1", 0));
+        assert_ne!(raw("t", "1", 0), raw("t", "1", 1));
+        assert_ne!(raw("t", "1", 0), raw("t", "2", 0));
+        assert_ne!(raw("t", "1", 0), raw("t1", "", 0));
+        assert_ne!(derived_id(["ab", "c"]), derived_id(["a", "bc"]));
+    }
 }

@@ -59,6 +59,10 @@ pub(crate) struct ServiceOptions {
     #[arg(value_enum)]
     pub(crate) name: ServiceName,
 
+    /// Tells the processes of one service apart: each needs its own, and the same after a restart
+    #[arg(long, value_name = "NAME", default_value = "1")]
+    pub(crate) instance: String,
+
     /// For how long the work of a process that was killed stays its own, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = lease)]
     pub(crate) lease: Duration,

@@ -1,7 +1,6 @@
 //! Which broker, and what has to be said to one of them alone.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -62,8 +61,8 @@ pub(crate) struct Opened {
 }
 
 impl BrokerArgs {
-    /// Opens it; `lease` is for how long a killed process's work may stay its own.
-    pub(crate) fn open(&self, lease: Duration) -> anyhow::Result<Opened> {
+    /// Opens it for a process that is one of several, or the only one of its kind.
+    pub(crate) fn open(&self, instance: Option<&str>) -> anyhow::Result<Opened> {
         let url = match &self.broker_url {
             Some(url) => url.as_str(),
             None => self.broker.usual_url(),
@@ -74,7 +73,7 @@ impl BrokerArgs {
             );
         };
         let options = BrokerOptions::new().topics(Topics::new(NAMESPACE)?);
-        let broker = open(scheme, url, options, lease).context("the broker can't be used")?;
+        let broker = open(scheme, url, options, instance).context("the broker can't be used")?;
         Ok(Opened {
             broker,
             place: place(scheme, url),
@@ -87,7 +86,7 @@ fn open(
     scheme: &str,
     url: &str,
     options: BrokerOptions,
-    lease: Duration,
+    instance: Option<&str>,
 ) -> anyhow::Result<Arc<dyn Broker>> {
     match scheme {
         // RabbitMQ drops what no queue is bound for, so it is asked to refuse that, and told which
@@ -101,16 +100,19 @@ fn open(
                 broker.nobody_reads(BoundedContext::NOBODY_HANDLES),
             ))
         }
-        // Kafka shares partitions out itself, and 6 s is the shortest that it takes unless told.
+        // Kafka shares partitions out itself. To a member that it knows by name it gives those of
+        // before at once, instead of waiting until the killed one's session is over.
         #[cfg(feature = "kafka")]
-        "kafka" | "kafkas" if !url.contains("session.timeout.ms") => {
+        "kafka" | "kafkas" => {
             use outbox_runtime::broker::KafkaBroker;
-            let session = lease.max(Duration::from_secs(6)).as_millis().to_string();
-            let broker = KafkaBroker::new(url, options)?.set("session.timeout.ms", &session)?;
-            Ok(Arc::new(broker))
+            let broker = KafkaBroker::new(url, options)?;
+            Ok(Arc::new(match instance {
+                Some(instance) => broker.set("group.instance.id", instance)?,
+                None => broker,
+            }))
         }
         _ => {
-            let _is_in_our_database = lease;
+            let _is_for_kafka = instance;
             Ok(outbox_runtime::broker::open(url, options)?)
         }
     }

@@ -51,12 +51,15 @@ async fn run(args: Args) -> anyhow::Result<bool> {
     let server = Server::parse(&args.database)?;
     match args.command {
         Command::Service(options) => {
-            let (broker, shutdown) = (args.broker.open(options.lease)?, Shutdown::watch()?);
+            let (broker, shutdown) = (
+                args.broker.open(Some(&options.instance))?,
+                Shutdown::watch()?,
+            );
             service::run(&server, broker, &options, shutdown).await?;
             Ok(true)
         }
         Command::Relay(options) => {
-            let (broker, shutdown) = (args.broker.open(options.lease)?, Shutdown::watch()?);
+            let (broker, shutdown) = (args.broker.open(None)?, Shutdown::watch()?);
             relay::run(&server, broker, &options, shutdown).await?;
             Ok(true)
         }

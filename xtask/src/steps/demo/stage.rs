@@ -33,7 +33,9 @@ const WINDOW_A_KILL: Duration = Duration::from_millis(1_600);
 const LEASE: &str = "2";
 /// What a log is about, unless `RUST_LOG` says otherwise.
 const LOGGED: &str = "warn,order_fulfilment_distributed=info";
-const LINES: usize = 15;
+const LINES: usize = 25;
+/// Within that, each process writes down what it has counted.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// All that a run needs, running.
 pub(super) struct Stage {
@@ -160,6 +162,7 @@ impl Stage {
         }
         show.finish(&self.scene(plan, broker_kills, &looks.status));
         let seconds = begun.elapsed().as_secs_f64();
+        thread::sleep(SETTLE);
         let (reconciliation, balanced) = self.reconcile(show)?;
         self.processes.iter().for_each(Process::ask_to_end);
         let disorderly = self.processes.iter_mut().filter_map(Process::stop);

@@ -12,6 +12,7 @@ use tracing::{debug, info};
 use super::assignment::{Assignment, Place};
 use super::consume::list_of;
 use super::context::Context;
+use crate::broker::BrokerError;
 
 /// Called in the member's thread, within its polls.
 pub(super) struct GroupEvents {
@@ -39,6 +40,16 @@ impl ConsumerContext for GroupEvents {
                 }
             }
             Rebalance::Error(error) => debug!(%error, "rebalancing failed"),
+        }
+    }
+
+    /// A partition that went while it was paused is still paused when it comes back.
+    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(partitions) = rebalance
+            && let Err(error) = consumer.resume(partitions)
+        {
+            let error = BrokerError::new("beginning to receive", error);
+            self.assignment.fail(error);
         }
     }
 

@@ -8,12 +8,15 @@ use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::OwnedHeaders;
 use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord, Producer as _};
+use tokio::time::Instant;
 
 use super::config::Config;
 use super::context::Context;
 use super::disposal::Disposed;
 use crate::broker::BoxError;
 
+/// When an idempotent producer of librdkafka begins: nothing can be sent before.
+const START: Duration = Duration::from_millis(500);
 /// How long to wait until there is room in librdkafka's queue again.
 const QUEUE_FULL_WAIT: Duration = Duration::from_millis(10);
 
@@ -90,6 +93,7 @@ pub(super) struct Producer {
     client: Disposed<FutureProducer<Context>>,
     context: Context,
     batching: Batching,
+    starts_at: Instant,
 }
 
 impl Producer {
@@ -122,7 +126,13 @@ impl Producer {
             client: Disposed::new(producer),
             context,
             batching,
+            starts_at: Instant::now() + START,
         })
+    }
+
+    /// Waits until a new producer begins, for which no message's time should be spent.
+    pub(super) async fn started(&self) {
+        tokio::time::sleep_until(self.starts_at).await;
     }
 
     /// Sends a message and waits until the broker has confirmed it.

@@ -1,8 +1,7 @@
 //! Publishing.
 
-use std::sync::Arc;
-
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use tokio::time::timeout;
 
 use super::KafkaBroker;
 use super::producer::{Batching, Producer, Record};
@@ -21,37 +20,32 @@ pub(super) async fn publish(
 }
 
 async fn publish_one(broker: &KafkaBroker, message: &Message) -> Result<(), PublishError> {
-    let options = &broker.settings.options;
-    let record = record::write(message, options).map_err(PublishError::permanent)?;
-    let limit = options.confirm_within;
-    match tokio::time::timeout(limit, deliver(broker, &record)).await {
-        Ok(result) => result,
-        Err(_) => {
-            // Perhaps it is the topic that is gone.
-            broker.shared.topology.forget(&record.topic);
-            let producer = broker.producer(Batching::Many);
-            let text = format!("Kafka did not confirm the message within {limit:?}");
-            Err(PublishError::transient(match producer {
-                Ok(producer) => producer.explain(text),
-                Err(_) => text,
-            }))
-        }
-    }
+    let record = record::write(message, &broker.settings.options);
+    deliver(broker, &record.map_err(PublishError::permanent)?).await
 }
 
 /// Sends the record, and once more where something can be done about why it failed.
 async fn deliver(broker: &KafkaBroker, record: &Record) -> Result<(), PublishError> {
-    let shared = &broker.shared;
+    let (settings, shared) = (&broker.settings, &broker.shared);
+    let limit = settings.options.confirm_within;
     let mut batching = Batching::Many;
-    let mut may_declare = broker.settings.options.declare;
+    let mut may_declare = settings.options.declare;
     loop {
-        let declared = shared.topology.ensure(&record.topic, &broker.settings);
-        if declared.await.map_err(PublishError::transient)? == Declared::Created {
+        let declared = timeout(limit, shared.topology.ensure(&record.topic, settings)).await;
+        let declared = declared.map_err(|_| {
+            let topic = &record.topic;
+            PublishError::transient(format!("Kafka did not answer for {topic} within {limit:?}"))
+        })?;
+        if declared.map_err(PublishError::transient)? == Declared::Created {
             shared.producers.replace_all();
         }
-        let producer = broker.producer(batching)?;
-        let Err(error) = producer.send(record).await else {
-            return Ok(());
+        let producer = shared.producers.get(&settings.config, limit, batching);
+        let producer = producer.map_err(PublishError::transient)?;
+        producer.started().await;
+        let error = match timeout(limit, producer.send(record)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error,
+            Err(_) => KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut),
         };
         if producer.is_broken() {
             shared.producers.replace(&producer);
@@ -64,17 +58,14 @@ async fn deliver(broker: &KafkaBroker, record: &Record) -> Result<(), PublishErr
             }
             // All that was in its request is refused; only one of them need be too large.
             Failure::Refused if batching == Batching::Many => batching = Batching::Alone,
-            failure => return Err(failure.into_error(record, &producer, &error)),
+            failure => {
+                // Perhaps it is the topic that is gone.
+                if matches!(failure, Failure::Passing) {
+                    shared.topology.forget(&record.topic);
+                }
+                return Err(failure.into_error(record, &producer, &error));
+            }
         }
-    }
-}
-
-impl KafkaBroker {
-    fn producer(&self, batching: Batching) -> Result<Arc<Producer>, PublishError> {
-        let settings = &self.settings;
-        let limit = settings.options.confirm_within;
-        let producer = self.shared.producers.get(&settings.config, limit, batching);
-        producer.map_err(PublishError::transient)
     }
 }
 

@@ -21,7 +21,7 @@ fn the_position_goes_to_the_first_unfinished_one_in_any_order_of_finishing() {
         }
         for i in 0..k {
             orders(k - 1, offsets, see);
-            let other = if k % 2 == 0 { i } else { 0 };
+            let other = if k.is_multiple_of(2) { i } else { 0 };
             offsets.swap(other, k - 1);
         }
     }

@@ -88,6 +88,7 @@ fn open(
     options: BrokerOptions,
     instance: Option<&str>,
 ) -> anyhow::Result<Arc<dyn Broker>> {
+    // ANCHOR: open
     match scheme {
         // RabbitMQ drops what no queue is bound for, so it is asked to refuse that, and told which
         // events are meant to have no reader.
@@ -116,6 +117,7 @@ fn open(
             Ok(outbox_runtime::broker::open(url, options)?)
         }
     }
+    // ANCHOR_END: open
 }
 
 /// The URL without user, password and parameters, any of which may be secret.

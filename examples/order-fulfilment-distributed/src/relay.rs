@@ -79,6 +79,7 @@ async fn start(
                 Duration::from_millis(100),
                 Duration::from_secs(2),
             ));
+        // ANCHOR: app
         let app = App::new(outbox)
             .publisher(broker.broker.clone())
             .relay_options(relaying)
@@ -90,6 +91,7 @@ async fn start(
             .shutdown_deadline(DEADLINE)
             .start()
             .await?;
+        // ANCHOR_END: app
         parts.push(Part { context, row, app });
     }
     Ok(parts)

@@ -37,6 +37,7 @@ pub(crate) async fn run(
             Duration::from_millis(100),
             Duration::from_secs(2),
         ));
+    // ANCHOR: app
     let app = App::new(outbox)
         .subscriber(broker.broker)
         .consumer_options(consuming)
@@ -46,6 +47,7 @@ pub(crate) async fn run(
         // The program holds the handlers of all services, and this process runs those of one.
         .select_consumers(move |consumer| context.has_consumer(consumer))
         .shutdown_deadline(DEADLINE);
+    // ANCHOR_END: app
     let app = only_own_table(app, context).start().await?;
     info!(
         "{} has started; its broker is {}",

@@ -44,6 +44,13 @@ impl Middle {
         Ok(())
     }
 
+    /// Waits for the other thread, whose server would else be left behind by the end of this process.
+    pub(super) fn end(&mut self) {
+        if let Self::Down(thread) = std::mem::replace(self, Self::Gone) {
+            let _dropped_here = thread.join();
+        }
+    }
+
     /// Whether it serves.
     pub(super) fn is_up(&self) -> bool {
         matches!(self, Self::Up(_))

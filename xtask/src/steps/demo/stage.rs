@@ -39,7 +39,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// All that a run needs, running.
 pub(super) struct Stage {
-    // Fields drop in this order: the processes end before their servers.
     processes: Vec<Process>,
     middle: Middle,
     program: PathBuf,
@@ -47,6 +46,13 @@ pub(super) struct Stage {
     dice: fastrand::Rng,
     _postgres: Server,
     _folder: TempDir,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.processes.clear();
+        self.middle.end();
+    }
 }
 
 /// What a run came to.

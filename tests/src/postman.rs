@@ -30,6 +30,7 @@ pub enum Answer {
 
 struct Letter {
     message: Message,
+    malformed: Option<String>,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -49,11 +50,23 @@ impl Postman {
 
     /// Delivers a message; the receiver gets the answer.
     pub fn deliver(&self, message: &Message) -> oneshot::Receiver<Answer> {
+        self.send(message, None)
+    }
+
+    /// Delivers what is no message, for this reason.
+    pub fn deliver_malformed(&self, message: &Message, reason: &str) -> oneshot::Receiver<Answer> {
+        self.send(message, Some(reason.to_owned()))
+    }
+
+    fn send(&self, message: &Message, malformed: Option<String>) -> oneshot::Receiver<Answer> {
         let (answer, answered) = oneshot::channel();
         let message = message.clone();
-        self.sender
-            .send(Letter { message, answer })
-            .expect("the postman lives");
+        let letter = Letter {
+            message,
+            malformed,
+            answer,
+        };
+        self.sender.send(letter).expect("the postman lives");
         answered
     }
 
@@ -98,7 +111,10 @@ impl Deliveries for Postman {
                 sender: Some(letter.answer),
                 is_silent: self.is_silent.clone(),
             };
-            Delivery::new(letter.message, 1, slip)
+            match letter.malformed {
+                None => Delivery::new(letter.message, 1, slip),
+                Some(reason) => Delivery::malformed(letter.message, 1, reason, slip),
+            }
         }))
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 on_both_databases!(
     an_event_that_nobody_takes_is_acknowledged_and_counted,
     an_event_that_nobody_takes_can_be_parked,
+    what_is_no_message_is_kept_whatever_is_said_of_it,
     a_version_that_nobody_reads_is_parked,
     a_version_that_nobody_reads_can_be_discarded,
     a_payload_that_does_not_fit_is_a_permanent_failure,
@@ -71,6 +72,37 @@ where
         .texts("SELECT consumer || '|' || state || '|' || payload FROM inbox_parked")
         .await;
     assert_eq!(kept, [format!("|dead|{}", unknown().payload)]);
+}
+
+/// The reason comes from outside, so it may hold what a database does not take, or the content.
+async fn what_is_no_message_is_kept_whatever_is_said_of_it<DB>(fixture: Fixture<DB>)
+where
+    DB: TestDatabase + Stores<Account>,
+{
+    open_accounts(&fixture, &["a"]).await;
+    let (postman, script) = (Postman::new(), Script::default());
+    let batching =
+        consumer(&fixture, &postman, &script, &[CREDIT]).with_options(options().batch(8));
+    let running = Running::start(batching);
+    let mut none = message(&paid("a", 100), "order-1", 1);
+    none.metadata.aggregate = None;
+    let reason = format!("a NUL \0, a tab \t and the content {}", none.payload);
+    let answer = postman.deliver_malformed(&none, &reason);
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    // It comes again, and so does a good one.
+    let answer = postman.deliver_malformed(&none, &reason);
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    let answer = postman.deliver(&message(&paid("a", 100), "order-1", 2));
+    assert_eq!(answer.await.unwrap(), Answer::Acknowledged);
+    assert!(running.stop().await.is_ok());
+    let kept = fixture
+        .texts("SELECT consumer || '|' || state || '|' || payload FROM inbox_parked")
+        .await;
+    assert_eq!(kept, [format!("|dead|{}", none.payload)]);
+    let cause = fixture.texts("SELECT last_cause FROM inbox_parked").await;
+    assert!(!cause[0].contains(&none.payload), "{cause:?}");
+    assert!(cause[0].contains("a NUL"), "{cause:?}");
+    assert_eq!(balance(&fixture, "a").await, 100);
 }
 
 async fn a_version_that_nobody_reads_is_parked<DB>(fixture: Fixture<DB>)

@@ -7,7 +7,7 @@ use super::cloud_events::{Binding, Read, read};
 use super::delivery::{Acknowledge, Delivery};
 use super::foreign::{ForeignEvent, ForeignTopic};
 use super::raw::RawMessage;
-use super::standing_in::{derived_id, is_storable, position_id, stand_in};
+use super::standing_in::{derived_id, is_storable, is_storable_time, position_id, stand_in};
 use super::subscriber::Subscription;
 use crate::clock::Clock;
 use crate::domain::{AggregateRef, Message, Metadata};
@@ -43,6 +43,17 @@ impl Decoder {
     /// `foreign` names the foreign topic that it came from, if it came from one.
     pub fn decode(&self, raw: &RawMessage, foreign: Option<&str>) -> Option<Decoded> {
         let now = OffsetDateTime::from(Clock::system().now());
+        let with_other_time;
+        let raw = match raw.published_at {
+            Some(time) if !is_storable_time(&time) => {
+                with_other_time = RawMessage {
+                    published_at: None,
+                    ..raw.clone()
+                };
+                &with_other_time
+            }
+            _ => raw,
+        };
         let map = foreign.and_then(|name| {
             let mut topics = self.foreign.iter();
             topics.find(|topic| topic.name == name)?.map()
@@ -111,12 +122,20 @@ fn message_of(event: ForeignEvent, raw: &RawMessage, now: OffsetDateTime) -> Rea
     {
         return malformed("its topic's mapping made a text with a NUL character".to_owned());
     }
+    if event
+        .occurred_at
+        .is_some_and(|time| !is_storable_time(&time))
+    {
+        return malformed(
+            "its topic's mapping made a time before the year 0 or after 9999".to_owned(),
+        );
+    }
     let producer = event.producer.unwrap_or_else(|| raw.topic.clone());
     let message_id = match &event.id {
         None => position_id(raw),
         Some(id) => id
             .parse()
-            .unwrap_or_else(|_| derived_id([producer.as_str(), id])),
+            .unwrap_or_else(|_| derived_id(&["event", &producer, id])),
     };
     let correlation_id = event.correlation_id.or(event.id);
     Read::Message(Box::new(Message {

@@ -13,8 +13,9 @@ pub enum PublishError {
     /// The broker will never take this message as it is: too large, not permitted, malformed.
     #[error("the broker refuses the message; change the message or the broker's limits: {0}")]
     Permanent(#[source] BoxError),
-    /// It was not tried because an earlier message of its aggregate failed in the same call.
-    #[error("held back behind an earlier message of its aggregate that failed")]
+    /// It was not tried: an earlier message of its aggregate failed in the same call, or the call's
+    /// time was up after earlier ones were taken. In the latter case it is offered again at once.
+    #[error("held back: an earlier message of its aggregate failed, or the call's time was up")]
     Withheld,
 }
 
@@ -29,7 +30,7 @@ impl PublishError {
         Self::Permanent(source.into())
     }
 
-    /// The result of a message that had to wait for a failed one of its aggregate.
+    /// The result of a message that was not tried.
     pub const fn withheld() -> Self {
         Self::Withheld
     }

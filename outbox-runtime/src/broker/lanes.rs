@@ -1,7 +1,9 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
 
 use super::error::PublishError;
 use crate::domain::Message;
@@ -10,13 +12,17 @@ use crate::domain::Message;
 ///
 /// It is what most adapters do in [`Publisher::publish`](super::Publisher::publish): no two
 /// messages of one key are in flight at once, so a failure can't be overtaken, and what stands
-/// behind a failure is [withheld](PublishError::withheld).
+/// behind a failure is [withheld](PublishError::withheld). So is what has not begun within
+/// `start_within`, so that many messages of one key, at a slow broker, don't take the whole call over
+/// the relay's publish timeout: the relay then offers them at once in another call. Choose it so
+/// that one more message can still be confirmed. The first message of each key is always begun.
 ///
 /// ```
-/// use outbox_runtime::broker::{PublishError, publish_in_lanes};
+/// use std::time::Duration;
+/// use outbox_runtime::broker::publish_in_lanes;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// let results = publish_in_lanes(&[], async |_message| Ok::<(), PublishError>(())).await;
+/// let results = publish_in_lanes(&[], Duration::from_secs(2), async |_message| Ok(())).await;
 /// assert!(results.is_empty());
 /// # });
 /// ```
@@ -25,6 +31,7 @@ use crate::domain::Message;
 /// Dropping it drops what is in flight; those messages count as not published.
 pub async fn publish_in_lanes<'a, F, Sent>(
     messages: &'a [Message],
+    start_within: Duration,
     publish: F,
 ) -> Vec<Result<(), PublishError>>
 where
@@ -39,14 +46,18 @@ where
             .push(index);
     }
     let publish = &publish;
+    // Without an end if there is none that far away.
+    let latest = Instant::now().checked_add(start_within);
+    let is_late = move || latest.is_some_and(|latest| Instant::now() >= latest);
     let mut running: FuturesUnordered<_> = lanes
         .into_values()
         .map(|lane| async move {
             let mut results = Vec::with_capacity(lane.len());
             let mut failed = false;
             for index in lane {
+                let is_to_wait = failed || !results.is_empty() && is_late();
                 let result = match messages.get(index) {
-                    Some(message) if !failed => publish(message).await,
+                    Some(message) if !is_to_wait => publish(message).await,
                     _ => Err(PublishError::withheld()),
                 };
                 failed |= result.is_err();

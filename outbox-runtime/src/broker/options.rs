@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -5,6 +6,7 @@ use std::time::Duration;
 
 use super::cloud_events::ContentMode;
 use super::foreign::ForeignTopic;
+use super::subscriber::Subscription;
 use super::topics::Topics;
 
 const PARTITIONS: NonZeroU16 = NonZeroU16::MIN.saturating_add(15);
@@ -33,6 +35,7 @@ pub struct BrokerOptions {
     pub(super) foreign: Vec<ForeignTopic>,
     pub(super) partitions: NonZeroU16,
     pub(super) confirm_within: Duration,
+    pub(super) deliver_also: BTreeSet<String>,
     pub(super) prefetch: usize,
     pub(super) declare: bool,
     pub(super) credentials: Option<Credentials>,
@@ -49,6 +52,7 @@ impl BrokerOptions {
             foreign: Vec::new(),
             partitions: PARTITIONS,
             confirm_within: CONFIRM_WITHIN,
+            deliver_also: BTreeSet::new(),
             prefetch: PREFETCH,
             declare: true,
             credentials: None,
@@ -71,9 +75,26 @@ impl BrokerOptions {
         self
     }
 
-    /// Consumes a topic that others own, too.
+    /// Consumes events of these types also if no handler takes them.
+    ///
+    /// A consumer asks for the types that its handlers take, and everything else passes it by
+    /// without a trace. A type that is named here reaches it all the same, and then
+    /// [`OnUnhandled`](crate::inbox::OnUnhandled) says what becomes of it: name the types of handlers
+    /// that were removed, or that come with the next release while this one still reads beside it.
+    #[must_use]
+    pub fn deliver_also(
+        mut self,
+        event_types: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let event_types = event_types.into_iter().map(Into::into);
+        self.deliver_also.extend(event_types);
+        self
+    }
+
+    /// Consumes a topic that others own, too. Of two with one name the later counts.
     #[must_use]
     pub fn foreign(mut self, topic: ForeignTopic) -> Self {
+        self.foreign.retain(|known| known.name != topic.name);
         self.foreign.push(topic);
         self
     }
@@ -145,6 +166,21 @@ pub(super) struct Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credentials(..)")
+    }
+}
+
+impl BrokerOptions {
+    /// Within which time of a call a further message may begin, so that the call ends below the
+    /// relay's publish timeout.
+    pub(super) fn start_within(&self) -> Duration {
+        self.confirm_within / 2
+    }
+
+    /// The subscription with the types that are delivered besides those that handlers take.
+    pub(super) fn extend(&self, mut subscription: Subscription) -> Subscription {
+        let also = self.deliver_also.iter().cloned();
+        subscription.event_types.extend(also);
+        subscription
     }
 }
 

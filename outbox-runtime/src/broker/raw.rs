@@ -12,8 +12,8 @@ use time::OffsetDateTime;
 pub struct RawMessage {
     /// Where it was read: a Kafka topic, a NATS stream, a RabbitMQ exchange, a Redis stream.
     pub topic: String,
-    /// Its place there, which no other message has: where the broker gives one, such as
-    /// `"3/1042"` for partition and offset; else its position in the subscription.
+    /// Its place there, such as `"3/1042"` for partition and offset, which no other message has.
+    /// RabbitMQ has no places: there it is the id that the publisher gave it.
     pub position: String,
     /// What it was published under, where the broker has that: Kafka's key, NATS's subject,
     /// RabbitMQ's routing key.
@@ -26,6 +26,8 @@ pub struct RawMessage {
     pub body: Vec<u8>,
     /// When the broker took it, if it knows.
     pub published_at: Option<OffsetDateTime>,
+    /// Whether that time was noted with the place, and is the same whenever the message comes.
+    pub(super) has_time_of_place: bool,
 }
 
 impl RawMessage {
@@ -43,6 +45,7 @@ impl RawMessage {
             headers: BTreeMap::new(),
             body: body.into(),
             published_at: None,
+            has_time_of_place: false,
         }
     }
 

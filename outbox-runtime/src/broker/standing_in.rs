@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
-use time::OffsetDateTime;
+use time::{OffsetDateTime, UtcOffset};
 use uuid::Builder;
 
 use super::raw::RawMessage;
@@ -44,7 +44,14 @@ pub(super) fn stand_in(
             STANDARD.encode(&raw.body)
         }
     };
-    let message_id = position_id(raw);
+    // With the content: where a place is no more than what a publisher says, two may have one.
+    let message_id = derived_id(&[
+        "malformed",
+        &raw.topic,
+        &raw.position,
+        &time_of_place(raw),
+        &STANDARD.encode(Sha256::digest(&raw.body)),
+    ]);
     Message {
         metadata: Metadata {
             message_id,
@@ -65,23 +72,21 @@ pub(super) fn stand_in(
     }
 }
 
-/// The id of something that has none: the same each time it is delivered.
-///
-/// A topic that was deleted and made again counts its places anew, so the time belongs to the place.
+/// The id of a message that has none of its own: that of its place, the same each time it is
+/// delivered.
 pub(super) fn position_id(raw: &RawMessage) -> MessageId {
-    let time = raw.published_at.map(OffsetDateTime::unix_timestamp_nanos);
-    let place = format!("{}@{}", raw.position, time.unwrap_or_default());
-    derived_id([raw.topic.as_str(), &place])
+    derived_id(&["place", &raw.topic, &raw.position, &time_of_place(raw)])
 }
 
 /// A UUID of version 8 ([RFC 9562](https://www.rfc-editor.org/rfc/rfc9562), section 5.8) made of
-/// the SHA-256 of both texts.
-pub(super) fn derived_id([of, id]: [&str; 2]) -> MessageId {
+/// the SHA-256 of the texts. The first says what the others are.
+pub(super) fn derived_id(texts: &[&str]) -> MessageId {
     let mut hash = Sha256::new();
-    // A length first, so that no two pairs give the same text.
-    hash.update((of.len() as u64).to_be_bytes());
-    hash.update(of);
-    hash.update(id);
+    for text in texts {
+        // A length first, so that no two lists give the same text.
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    }
     let mut bytes = [0; 16];
     for (byte, hashed) in bytes.iter_mut().zip(hash.finalize()) {
         *byte = hashed;
@@ -89,9 +94,21 @@ pub(super) fn derived_id([of, id]: [&str; 2]) -> MessageId {
     MessageId::from_uuid(Builder::from_custom_bytes(bytes).into_uuid())
 }
 
+/// A topic that was deleted and made again counts its places anew. Where the broker keeps the time
+/// of each, they differ in that.
+fn time_of_place(raw: &RawMessage) -> String {
+    let time = raw.published_at.filter(|_| raw.has_time_of_place);
+    time.map_or_else(String::new, |time| time.unix_timestamp_nanos().to_string())
+}
+
 /// Whether every database takes the text: NUL is no character of PostgreSQL's.
 pub(super) fn is_storable(text: &str) -> bool {
     !text.contains('\0')
+}
+
+/// Whether every database takes the time, and RFC 3339 has a form for it.
+pub(super) fn is_storable_time(time: &OffsetDateTime) -> bool {
+    (0..=9999).contains(&time.to_offset(UtcOffset::UTC).year())
 }
 
 #[cfg(test)]
@@ -103,12 +120,26 @@ mod tests {
         let raw = |topic: &str, position: &str, second| {
             let mut raw = RawMessage::new(topic, position, "");
             raw.published_at = Some(OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(second));
+            raw.has_time_of_place = topic != "publishers";
             position_id(&raw)
         };
+        assert_eq!(raw("publishers", "1", 0), raw("publishers", "1", 1));
         assert_eq!(raw("t", "1", 0), raw("t", "1", 0));
         assert_ne!(raw("t", "1", 0), raw("t", "1", 1));
         assert_ne!(raw("t", "1", 0), raw("t", "2", 0));
         assert_ne!(raw("t", "1", 0), raw("t1", "", 0));
-        assert_ne!(derived_id(["ab", "c"]), derived_id(["a", "bc"]));
+        assert_ne!(derived_id(&["ab", "c"]), derived_id(&["a", "bc"]));
+    }
+
+    #[test]
+    fn two_malformed_messages_at_one_place_are_two() {
+        let stand_in = |body: &str| {
+            let raw = RawMessage::new("t", "1", body);
+            stand_in(&raw, None, OffsetDateTime::UNIX_EPOCH)
+                .metadata
+                .message_id
+        };
+        assert_eq!(stand_in("a"), stand_in("a"));
+        assert_ne!(stand_in("a"), stand_in("b"));
     }
 }

@@ -99,7 +99,7 @@ impl<DB: Backend> Dispatcher<DB> {
         let mut todo = match self.handlers.takers(metadata) {
             _ if malformed.is_some() => Todo {
                 pending: Vec::new(),
-                unable: self.malformed(malformed),
+                unable: self.malformed(message, malformed),
             },
             Some(takers) => Todo {
                 pending: takers.handlers.into_iter().map(pending).collect(),
@@ -297,9 +297,13 @@ impl<DB: Backend> Dispatcher<DB> {
     }
 
     /// Who is to park what is no message.
-    fn malformed(&self, reason: Option<String>) -> Vec<(&'static str, String)> {
+    fn malformed(&self, message: &Message, reason: Option<String>) -> Vec<(&'static str, String)> {
         self.counters.unreadable("");
-        let cause = |reason| format!("it is no message that can be read: {reason}");
+        // It comes from outside: what no database takes must not keep it from being parked.
+        let cause = |reason| {
+            let cause = format!("it is no message that can be read: {reason}");
+            error_text::cause(&cause, Some(&message.payload))
+        };
         reason
             .into_iter()
             .map(|reason| ("", cause(reason)))

@@ -166,6 +166,11 @@ impl<DB: Backend> Engine<DB> {
                 self.lanes.done(key);
                 continue;
             };
+            if error.is_withheld() && !taken.is_empty() && !self.parked.holds(&key) {
+                // Nothing failed: the call's time was up.
+                self.lanes.go_on(&key, rest);
+                continue;
+            }
             let attempt = Attempt {
                 began_well: !taken.is_empty(),
                 broker_takes,

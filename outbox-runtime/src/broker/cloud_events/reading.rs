@@ -10,7 +10,7 @@ use time::format_description::well_known::Rfc3339;
 
 use super::Binding;
 use crate::broker::raw::RawMessage;
-use crate::broker::standing_in::{derived_id, is_storable};
+use crate::broker::standing_in::{derived_id, is_storable, is_storable_time};
 use crate::domain::{AggregateRef, Message, Metadata};
 
 /// What a broker's message turned out to be.
@@ -42,7 +42,8 @@ pub(in crate::broker) fn read(
             };
         }
     };
-    let event_type = event.attributes.get("type").cloned();
+    let named = event.attributes.get("type").cloned();
+    let event_type = named.filter(|name| !name.is_empty());
     if event_type
         .as_ref()
         .is_some_and(|name| !wanted.contains(name))
@@ -109,8 +110,14 @@ impl<'a> Event<'a> {
     }
 
     fn structured(body: &'a [u8]) -> Result<Self, String> {
-        let fields: BTreeMap<String, &'a RawValue> = serde_json::from_slice(body)
-            .map_err(|error| format!("it is no JSON object, as its content type says: {error}"))?;
+        let fields: BTreeMap<String, &'a RawValue> =
+            serde_json::from_slice(body).map_err(|error| {
+                // Not the error itself, which tells of what it met.
+                let (line, column) = (error.line(), error.column());
+                format!(
+                    "it is no JSON object, as its content type says: line {line}, column {column}"
+                )
+            })?;
         let mut attributes = BTreeMap::new();
         let mut data = Ok(Cow::Borrowed(&b"null"[..]));
         for (name, value) in fields {
@@ -144,9 +151,9 @@ impl<'a> Event<'a> {
         let unstorable = self
             .attributes
             .iter()
-            .find(|(_, value)| !is_storable(value));
+            .find(|(name, value)| !is_storable(name) || !is_storable(value));
         if let Some((name, _)) = unstorable {
-            return Err(format!("its attribute {name} holds a NUL character"));
+            return Err(format!("its attribute {name:?} holds a NUL character"));
         }
         let version = self.required("specversion")?;
         if version != "1" && !version.starts_with("1.") {
@@ -158,9 +165,11 @@ impl<'a> Event<'a> {
         let payload = payload(self.data.clone()?, content_type.as_deref())?;
         let (id, event_type) = (self.required("id")?, self.required("type")?);
         let source = self.required("source")?;
+        // An id is unique with its source alone, unless one of ours made it.
+        let is_ours = self.attributes.contains_key("schemaversion");
         let message_id = match id.parse() {
-            Ok(id) => id,
-            Err(_) => derived_id([source.as_str(), &id]),
+            Ok(id) if is_ours => id,
+            _ => derived_id(&["event", &source, &id]),
         };
         let occurred_at = match self.attributes.remove("time") {
             Some(text) => time_of(&text)?,
@@ -187,7 +196,12 @@ impl<'a> Event<'a> {
             aggregate,
             correlation_id: self.attributes.remove("correlationid").unwrap_or(id),
             causation_id: self.attributes.remove("causationid"),
-            producer: self.attributes.remove("producer").unwrap_or(source),
+            producer: match self.attributes.remove("producer") {
+                Some(producer) => producer,
+                // A source must not be empty; a producer may be.
+                None if is_ours && source == "/" => String::new(),
+                None => source,
+            },
             occurred_at,
             traceparent: self.attributes.remove("traceparent"),
             tracestate: self.attributes.remove("tracestate"),
@@ -216,12 +230,15 @@ impl<'a> Event<'a> {
             self.attributes.remove("aggregateid"),
         );
         let sequence = self.attributes.remove("aggregatesequence");
+        let is_ours = sequence.is_some();
         let sequence = sequence.map_or(Ok(0), |text| {
             text.parse()
                 .map_err(|_| "its aggregatesequence is no whole number")
         })?;
         let (aggregate_type, aggregate_id) = match (kind, id, key) {
             (Some(kind), Some(id), _) => (kind, id),
+            // What is empty is not written.
+            (kind, id, _) if is_ours => (kind.unwrap_or_default(), id.unwrap_or_default()),
             (_, _, Some(key)) if is_storable(&key) => (source.to_owned(), key),
             _ => return Ok(None),
         };
@@ -235,8 +252,17 @@ impl<'a> Event<'a> {
     fn headers(&mut self) -> Result<BTreeMap<String, String>, String> {
         match self.attributes.remove("outboxheaders") {
             None => Ok(BTreeMap::new()),
-            Some(text) => serde_json::from_str(&text)
-                .map_err(|error| format!("its outboxheaders are no JSON object of texts: {error}")),
+            Some(text) => {
+                let headers: BTreeMap<String, String> = serde_json::from_str(&text)
+                    .map_err(|_| "its outboxheaders are no JSON object of texts")?;
+                let are_storable = headers
+                    .iter()
+                    .all(|(name, value)| is_storable(name) && is_storable(value));
+                match are_storable {
+                    true => Ok(headers),
+                    false => Err("its outboxheaders hold a NUL character".to_owned()),
+                }
+            }
         }
     }
 }
@@ -266,10 +292,10 @@ fn time_of(text: &str) -> Result<OffsetDateTime, String> {
     let counted = milliseconds.and_then(|milliseconds| {
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(milliseconds) * 1_000_000).ok()
     });
-    match counted {
-        Some(time) => Ok(time),
-        None => OffsetDateTime::parse(text, &Rfc3339)
-            .map_err(|error| format!("its time is none of RFC 3339: {error}")),
+    match counted.map_or_else(|| OffsetDateTime::parse(text, &Rfc3339), Ok) {
+        Ok(time) if is_storable_time(&time) => Ok(time),
+        Ok(_) => Err("its time is before the year 0 or after 9999".to_owned()),
+        Err(error) => Err(format!("its time is none of RFC 3339: {error}")),
     }
 }
 

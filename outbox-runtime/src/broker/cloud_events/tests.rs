@@ -112,7 +112,10 @@ fn a_message_without_our_extensions_has_sensible_defaults() {
     let message = read_message(&raw);
     let metadata = &message.metadata;
     assert_eq!(message.payload, r#"{"a":1}"#);
-    assert_eq!(metadata.message_id, derived_id(["https://x/y", "A-1"]));
+    assert_eq!(
+        metadata.message_id,
+        derived_id(&["event", "https://x/y", "A-1"])
+    );
     assert_eq!(metadata.message_id.as_uuid().get_version_num(), 8);
     assert_eq!(metadata.schema_version, 1);
     assert_eq!(metadata.correlation_id, "A-1");
@@ -195,6 +198,14 @@ fn what_is_no_cloud_event_says_why() {
         (event(r#","aggregatesequence":"x""#), "whole number"),
         (event(r#","outboxheaders":"x""#), "outboxheaders"),
         (event(r#","a":"\u0000""#), "NUL"),
+        (event(r#","a\u0000b":{}"#), "neither"),
+        (event(r#","a\u0000b":"c""#), "NUL"),
+        (event(r#","outboxheaders":"{\"a\":\"\\u0000\"}""#), "NUL"),
+        (event(r#","time":-300000000000000"#), "before the year 0"),
+        (
+            event("").replace("order.placed", ""),
+            "attribute type is missing",
+        ),
         (event("").replace("1.0", "2.0"), "version 2.0"),
         (
             event("").replace("\"1\"", "\"\""),
@@ -215,6 +226,38 @@ fn what_is_no_cloud_event_says_why() {
     let mut broken = in_binary(&message(), Binding::KAFKA);
     broken.body = vec![0xff];
     assert!(reason(&broken).contains("not UTF-8"));
+}
+
+#[test]
+fn an_id_is_unique_with_its_source_alone() {
+    let read_id = |source: &str, more: &str| {
+        let json = format!(
+            r#"{{"specversion":"1.0","id":"00000000-0000-0000-0000-000000000007","source":"{source}",
+                "type":"order.placed"{more}}}"#
+        );
+        read_message(&in_json(json)).metadata.message_id
+    };
+    assert_ne!(read_id("a", ""), read_id("b", ""));
+    assert_eq!(read_id("a", ""), read_id("a", ""));
+    // One that one of ours has made.
+    let ours = read_id("a", r#","schemaversion":1"#);
+    assert_eq!(ours, MessageId::from_uuid(Uuid::from_u128(7)));
+}
+
+#[test]
+fn what_is_empty_is_not_written_and_read_as_it_was() {
+    let mut message = message();
+    for (kind, id) in [("", "1"), ("Order", ""), ("", "")] {
+        message.metadata.producer = "/".to_owned();
+        message.metadata.aggregate = Some(AggregateRef {
+            aggregate_type: kind.to_owned(),
+            aggregate_id: id.to_owned(),
+            sequence: 1,
+        });
+        let raw = in_binary(&message, Binding::KAFKA);
+        assert!(raw.headers.values().all(|value| !value.is_empty()));
+        assert_eq!(read_message(&raw), message);
+    }
 }
 
 #[test]

@@ -45,6 +45,9 @@ pub enum CloudEventError {
     Headers(#[source] serde_json::Error),
 }
 
+/// The source of a producer without a name: a URI reference has to have one.
+const NOBODY: &str = "/";
+
 type Attributes<'a> = Vec<(&'static str, Cow<'a, str>)>;
 
 /// The headers of a message in binary mode, without the content type, which is [`JSON`]. The body is
@@ -107,7 +110,7 @@ fn attributes(message: &Message) -> Result<Attributes<'_>, CloudEventError> {
         ("schemaversion", metadata.schema_version.to_string().into()),
         ("correlationid", metadata.correlation_id.as_str().into()),
     ];
-    if source != metadata.producer {
+    if source != metadata.producer || source == NOBODY {
         attributes.push(("producer", metadata.producer.as_str().into()));
     }
     attributes.push(("source", source));
@@ -116,11 +119,8 @@ fn attributes(message: &Message) -> Result<Attributes<'_>, CloudEventError> {
         attributes.push(("aggregatetype", aggregate.aggregate_type.as_str().into()));
         attributes.push(("aggregateid", id.into()));
         attributes.push(("aggregatesequence", aggregate.sequence.to_string().into()));
-        // An attribute that is there must not be empty.
-        if !id.is_empty() {
-            attributes.push(("subject", id.into()));
-            attributes.push(("partitionkey", id.into()));
-        }
+        attributes.push(("subject", id.into()));
+        attributes.push(("partitionkey", id.into()));
     }
     let optional = [
         ("causationid", &metadata.causation_id),
@@ -139,13 +139,15 @@ fn attributes(message: &Message) -> Result<Attributes<'_>, CloudEventError> {
             headers.map_err(CloudEventError::Headers)?.into(),
         ));
     }
+    // An attribute that is there must not be empty. Whoever reads them knows.
+    attributes.retain(|(_, value)| !value.is_empty());
     Ok(attributes)
 }
 
 /// The producer as a URI reference that is not empty.
 fn source(producer: &str) -> Cow<'_, str> {
     match producer {
-        "" => "/".into(),
+        "" => NOBODY.into(),
         _ => utf8_percent_encode(producer, SOURCE).into(),
     }
 }

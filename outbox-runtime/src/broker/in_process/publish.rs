@@ -12,7 +12,8 @@ pub(super) async fn publish(
     messages: &[Message],
 ) -> Vec<Result<(), PublishError>> {
     let deadline = Instant::now() + broker.confirm_within;
-    publish_in_lanes(messages, |message| publish_one(broker, message, deadline)).await
+    let publish = |message| publish_one(broker, message, deadline);
+    publish_in_lanes(messages, broker.confirm_within, publish).await
 }
 
 /// Hands the message to every group that wants it and waits until each has acknowledged it.

@@ -47,6 +47,8 @@ struct State {
     partitions: HashMap<Place, Partition>,
     buffer: VecDeque<Waiting>,
     last_epoch: u64,
+    /// Whether the group has said what is this member's since it was asked last.
+    is_settled: bool,
     end: Option<End>,
 }
 
@@ -140,8 +142,14 @@ impl Assignment {
         self.lock().end.is_some()
     }
 
+    /// Whether the member is not in the middle of joining, as far as is known.
+    pub(super) fn is_settled(&self) -> bool {
+        self.lock().is_settled
+    }
+
     pub(super) fn assign(&self, places: impl IntoIterator<Item = Place>) {
         let mut state = self.lock();
+        state.is_settled = true;
         for place in places {
             let epoch = state.new_epoch();
             state.forget_waiting(&place);
@@ -156,6 +164,7 @@ impl Assignment {
     /// Forgets partitions that others will read, and says how far each is finished.
     pub(super) fn revoke(&self, places: impl IntoIterator<Item = Place>) -> Vec<(Place, i64)> {
         let mut state = self.lock();
+        state.is_settled = false;
         let mut positions = Vec::new();
         for place in places {
             state.forget_waiting(&place);

@@ -21,6 +21,9 @@ use crate::broker::cloud_events::Decoder;
 const TELL_EVERY: Duration = Duration::from_millis(100);
 /// How long to wait for room before fetching is paused, which throws away what was fetched.
 const ROOM_WITHIN: Duration = Duration::from_millis(200);
+/// How long to wait for the group before it is left, and how often to look.
+const SETTLE_WITHIN: Duration = Duration::from_secs(2);
+const SETTLE_LOOK: Duration = Duration::from_millis(10);
 /// A seek is done by librdkafka itself, without the broker.
 const SEEK_WITHIN: Duration = Duration::from_secs(5);
 
@@ -71,6 +74,21 @@ impl Member {
             }
         }
         self.tell_for_good();
+        self.settle().await;
+    }
+
+    /// Waits until the member has joined: librdkafka leaves a group that it is about to join without
+    /// a word, and the others would wait for the session's timeout.
+    async fn settle(&self) {
+        let limit = Instant::now() + SETTLE_WITHIN;
+        while !self.assignment.is_settled() {
+            // What comes is for those that stay.
+            let moment = limit.min(Instant::now() + SETTLE_LOOK);
+            let _ = timeout_at(moment, self.consumer.recv()).await;
+            if Instant::now() >= limit {
+                return;
+            }
+        }
     }
 
     /// Whether there is room for one message and so many more.

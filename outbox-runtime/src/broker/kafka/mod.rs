@@ -147,6 +147,7 @@ impl Subscriber for KafkaBroker {
         &self,
         subscription: Subscription,
     ) -> Result<Box<dyn Deliveries>, BrokerError> {
+        let subscription = self.settings.options.extend(subscription);
         subscribe::subscribe(self, &subscription).await
     }
 }

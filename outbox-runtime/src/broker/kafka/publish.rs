@@ -1,12 +1,16 @@
 //! Publishing.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use tokio::time::timeout;
 
-use super::KafkaBroker;
 use super::producer::{Batching, Producer, Record};
 use super::record;
 use super::topology::{self, Declared};
+use super::{KafkaBroker, Settings};
 use crate::broker::{PublishError, publish_in_lanes};
 use crate::domain::Message;
 
@@ -16,12 +20,60 @@ pub(super) async fn publish(
     broker: &KafkaBroker,
     messages: &[Message],
 ) -> Vec<Result<(), PublishError>> {
-    publish_in_lanes(messages, |message| publish_one(broker, message)).await
+    let start_within = broker.settings.options.start_within();
+    let refused = prepare(broker, messages).await;
+    let publish = |message| publish_one(broker, message, &refused);
+    publish_in_lanes(messages, start_within, publish).await
 }
 
-async fn publish_one(broker: &KafkaBroker, message: &Message) -> Result<(), PublishError> {
+/// Why topics can't be used now.
+type Refused = BTreeMap<String, String>;
+
+/// Sees to topics and producer before the first message's time begins.
+async fn prepare(broker: &KafkaBroker, messages: &[Message]) -> Refused {
+    let options = &broker.settings.options;
+    let types = messages.iter().map(|message| &message.metadata.event_type);
+    let topics: BTreeSet<&str> = types.map(|name| options.topics.of(name)).collect();
+    let ensured = topics.into_iter().map(async |topic| {
+        let topic = record::topic_name(options, topic);
+        let error = ensure(broker, &topic).await.err()?;
+        Some((topic, error))
+    });
+    let ensured = join_all(ensured).await;
+    // Without one, each message says so.
+    if let Ok(producer) = broker.producer(Batching::Many) {
+        producer.started().await;
+    }
+    ensured.into_iter().flatten().collect()
+}
+
+async fn ensure(broker: &KafkaBroker, topic: &str) -> Result<(), String> {
+    let (settings, shared) = (&broker.settings, &broker.shared);
+    let limit = settings.options.confirm_within;
+    match timeout(limit, shared.topology.ensure(topic, settings)).await {
+        Ok(Ok(Declared::Existing)) => Ok(()),
+        Ok(Ok(Declared::Created)) => {
+            shared.producers.replace_all();
+            Ok(())
+        }
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!(
+            "Kafka did not answer for the topic {topic} within {limit:?}"
+        )),
+    }
+}
+
+async fn publish_one(
+    broker: &KafkaBroker,
+    message: &Message,
+    refused: &Refused,
+) -> Result<(), PublishError> {
     let record = record::write(message, &broker.settings.options);
-    deliver(broker, &record.map_err(PublishError::permanent)?).await
+    let record = record.map_err(PublishError::permanent)?;
+    match refused.get(&record.topic) {
+        Some(error) => Err(PublishError::transient(error.clone())),
+        None => deliver(broker, &record).await,
+    }
 }
 
 /// Sends the record, and once more where something can be done about why it failed.
@@ -31,15 +83,9 @@ async fn deliver(broker: &KafkaBroker, record: &Record) -> Result<(), PublishErr
     let mut batching = Batching::Many;
     let mut may_declare = settings.options.declare;
     loop {
-        let declared = timeout(limit, shared.topology.ensure(&record.topic, settings)).await;
-        let declared = declared.map_err(|_| {
-            let topic = &record.topic;
-            PublishError::transient(format!("Kafka did not answer for {topic} within {limit:?}"))
-        })?;
-        if declared.map_err(PublishError::transient)? == Declared::Created {
-            shared.producers.replace_all();
-        }
-        let producer = shared.producers.get(&settings.config, limit, batching);
+        let ensured = ensure(broker, &record.topic).await;
+        ensured.map_err(PublishError::transient)?;
+        let producer = broker.producer(batching);
         let producer = producer.map_err(PublishError::transient)?;
         producer.started().await;
         let error = match timeout(limit, producer.send(record)).await {
@@ -66,6 +112,17 @@ async fn deliver(broker: &KafkaBroker, record: &Record) -> Result<(), PublishErr
                 return Err(failure.into_error(record, &producer, &error));
             }
         }
+    }
+}
+
+impl KafkaBroker {
+    fn producer(&self, batching: Batching) -> Result<Arc<Producer>, String> {
+        let Settings {
+            config, options, ..
+        } = &*self.settings;
+        let producers = &self.shared.producers;
+        let producer = producers.get(config, options.confirm_within, batching);
+        producer.map_err(|error| error.to_string())
     }
 }
 

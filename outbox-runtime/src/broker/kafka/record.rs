@@ -52,6 +52,7 @@ pub(super) fn read(record: &BorrowedMessage<'_>) -> RawMessage {
         position,
         record.payload().unwrap_or_default(),
     );
+    raw.has_time_of_place = true;
     raw.key = record.key().map(text);
     for header in record.headers().iter().flat_map(|headers| headers.iter()) {
         let value = text(header.value.unwrap_or_default());

@@ -81,6 +81,9 @@ fn join(
         [
             // A member that was killed is missed sooner than by librdkafka's 45 s.
             ("session.timeout.ms", "10000"),
+            // So is one that stands still while the group shares out its partitions anew. Members
+            // poll all the time, whatever their handlers do.
+            ("max.poll.interval.ms", "30000"),
             // Only what has to move is taken from its reader.
             ("partition.assignment.strategy", "cooperative-sticky"),
             // New partitions, and topics that come or go, are noticed.

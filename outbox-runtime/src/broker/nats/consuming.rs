@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy};
-use async_nats::jetstream::stream::{Info, Stream};
+use async_nats::jetstream::stream::{Info, RetentionPolicy, Stream};
 use futures_util::TryStreamExt;
 
 use super::names::ConsumerName;
@@ -29,6 +29,18 @@ pub(super) async fn take_over(
     stream: &Stream<Info>,
     wanted: &Wanted,
 ) -> Result<Consumer<Config>, BoxError> {
+    let state = stream.cached_info();
+    if state.config.retention == RetentionPolicy::WorkQueue {
+        return Err(format!(
+            "the stream {} has the retention policy workqueue, which gives each message to one group \
+             alone and lets no reader begin where the last one was; make a stream with the policy \
+             limits that has it as its source, and read that",
+            state.config.name
+        )
+        .into());
+    }
+    // A server that lost its end of the stream would have a later start skip what comes next.
+    let end = state.state.last_sequence.saturating_add(1);
     let prefix = &wanted.prefix;
     let former = generations(stream, prefix).await?;
     let (generation, start) = match former.iter().max() {
@@ -40,7 +52,7 @@ pub(super) async fn take_over(
                 _ => 1,
             };
             let unacknowledged = info.ack_floor.stream_sequence.saturating_add(1);
-            let start = unacknowledged.max(started);
+            let start = unacknowledged.max(started).min(end);
             (latest.generation.saturating_add(1), Some(start))
         }
     };

@@ -118,7 +118,8 @@ impl NatsBroker {
 #[async_trait]
 impl Publisher for NatsBroker {
     async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
-        publish_in_lanes(messages, |message| publish::publish(self, message)).await
+        let publish = |message| publish::publish(self, message);
+        publish_in_lanes(messages, self.options.start_within(), publish).await
     }
 }
 
@@ -134,6 +135,7 @@ impl Subscriber for NatsBroker {
         &self,
         subscription: Subscription,
     ) -> Result<Box<dyn Deliveries>, BrokerError> {
+        let subscription = self.options.extend(subscription);
         let reader = reader::open(self, &subscription).await;
         reader
             .map(|reader| Box::new(reader) as Box<dyn Deliveries>)

@@ -5,7 +5,11 @@ use std::num::NonZeroU16;
 
 use crate::broker::Topics;
 use crate::broker::partition::partition_of;
+use crate::broker::standing_in::derived_id;
 use crate::domain::{KeyWriter, Message};
+
+/// The longest group in a consumer's name, in bytes.
+const LONGEST_NAME: usize = 100;
 
 /// The stream of a topic.
 pub(super) fn stream(topics: &Topics, topic: &str) -> String {
@@ -46,13 +50,17 @@ pub(super) struct ConsumerName {
 }
 
 impl ConsumerName {
-    /// What all consumers of the group's partition begin with. Names of streams that are not divided
-    /// have no partition.
+    /// What all consumers of the group's partition begin with, or of the whole stream.
     pub(super) fn prefix(group: &str, partition: Option<u16>) -> String {
         match partition {
-            Some(partition) => format!("{}-{partition}-", token(group)),
-            None => format!("{}-all-", token(group)),
+            Some(partition) => format!("{}-{partition}-", short_token(group)),
+            None => format!("{}-all-", short_token(group)),
         }
+    }
+
+    /// The same for a stream of others, which services of several namespaces may read.
+    pub(super) fn prefix_of_foreign(topics: &Topics, group: &str) -> String {
+        format!("{}-{}-foreign-", topics.namespace(), short_token(group))
     }
 
     pub(super) fn parse(name: &str, prefix: &str) -> Option<Self> {
@@ -72,6 +80,15 @@ impl ConsumerName {
 /// Any text as one token of a subject, of bounded length and without two texts having the same.
 fn token(text: &str) -> String {
     escape(text, false)
+}
+
+/// The same for a part of a name, of which the server allows 255 bytes.
+fn short_token(text: &str) -> String {
+    let token = token(text);
+    match token.len() <= LONGEST_NAME {
+        true => token,
+        false => format!("={}", derived_id(&["group", text]).as_uuid().simple()),
+    }
 }
 
 /// The same, with dots that stand between tokens kept.
@@ -130,6 +147,9 @@ mod tests {
             ConsumerName::parse(&name.full(&prefix), &prefix),
             Some(name)
         );
+        let long = ConsumerName::prefix(&"ö".repeat(99), Some(65_535));
+        assert!(long.len() < 120);
+        assert_ne!(long, ConsumerName::prefix(&"ö".repeat(98), Some(65_535)));
         for other in [
             "a-b-1-",
             "a-b-1-x-0af",

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::Consumer;
-use async_nats::jetstream::consumer::pull::Config;
+use async_nats::jetstream::consumer::pull::{self, Config, MessagesError};
 use async_nats::jetstream::{self};
 use async_nats::{Client, Subject};
 use async_trait::async_trait;
 use futures_util::stream::{SelectAll, once};
 use futures_util::{Stream, StreamExt};
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{debug, warn};
 
 use super::connection::Established;
 use super::consuming::{Wanted, take_over};
@@ -27,6 +28,8 @@ use crate::broker::{Acknowledge, BoxError, BrokerError, Deliveries, Delivery, Su
 /// How often a server that has nothing to send says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 const EXPIRES: Duration = Duration::from_secs(30);
+/// How long until a stream of others that could not be read is tried again.
+const FOREIGN_AGAIN: Duration = Duration::from_secs(5);
 
 /// Reads one partition, or what else a subscription asks for.
 pub(super) struct Reader {
@@ -74,9 +77,7 @@ pub(super) async fn open(
         renewing,
     };
     reader.add_topics(broker, established, subscription).await?;
-    reader
-        .add_foreign(broker, established, subscription)
-        .await?;
+    reader.add_foreign(broker, subscription);
     Ok(reader)
 }
 
@@ -94,48 +95,36 @@ impl Reader {
                 Some(partition) => names::subjects_of_partition(topics, topic, partition),
                 None => names::subjects(topics, topic),
             };
-            let wanted = wanted(broker, subscription, subscription.partition, filter);
-            let consumer = take_over(&stream, &wanted).await?;
-            let name = names::stream(topics, topic);
-            self.add(broker, consumer, name, false).await?;
+            let prefix = ConsumerName::prefix(&subscription.group, subscription.partition);
+            let wanted = wanted(broker, prefix, filter);
+            let messages = read(broker, &take_over(&stream, &wanted).await?).await?;
+            self.add(names::stream(topics, topic), false, messages);
         }
         Ok(())
     }
 
-    async fn add_foreign(
-        &mut self,
-        broker: &NatsBroker,
-        established: &Established,
-        subscription: &Subscription,
-    ) -> Result<(), BoxError> {
+    /// Topics of others are read as soon as they can be: what is wrong with them stops nothing of
+    /// our own.
+    fn add_foreign(&mut self, broker: &NatsBroker, subscription: &Subscription) {
         for foreign in &broker.options.foreign {
             let partition = partition_of_foreign(&foreign.name, broker.options.partitions);
             if subscription.partition.is_some_and(|ours| ours != partition) {
                 continue;
             }
-            let stream = stream::existing(established, &foreign.name).await?;
-            let wanted = wanted(broker, subscription, None, String::new());
-            let consumer = take_over(&stream, &wanted).await?;
-            self.add(broker, consumer, foreign.name.clone(), true)
-                .await?;
+            let prefix =
+                ConsumerName::prefix_of_foreign(&broker.options.topics, &subscription.group);
+            let wanted = wanted(broker, prefix, String::new());
+            let messages = open_foreign(broker.clone(), foreign.name.clone(), wanted);
+            self.add(foreign.name.clone(), true, once(messages).flatten());
         }
-        Ok(())
     }
 
-    async fn add(
+    fn add(
         &mut self,
-        broker: &NatsBroker,
-        consumer: Consumer<Config>,
         name: String,
         is_foreign: bool,
-    ) -> Result<(), BoxError> {
-        let messages = consumer
-            .stream()
-            .max_messages_per_batch(broker.options.prefetch)
-            .heartbeat(HEARTBEAT)
-            .expires(EXPIRES)
-            .messages()
-            .await?;
+        messages: impl Stream<Item = Result<jetstream::Message, MessagesError>> + Send + 'static,
+    ) {
         let index = self.sources.len();
         self.sources.push(Source {
             name,
@@ -148,7 +137,6 @@ impl Reader {
         });
         let ended = once(std::future::ready(Arrival::Ended));
         self.arriving.push(Box::pin(arrivals.chain(ended)));
-        Ok(())
     }
 
     /// The delivery of what has arrived; `None` if nobody here wants it, with what acknowledges it.
@@ -180,6 +168,7 @@ impl Reader {
             info.stream_sequence.to_string(),
             message.payload.to_vec(),
         );
+        raw.has_time_of_place = true;
         raw.key = Some(message.subject.to_string());
         raw.published_at = Some(published_at.into());
         if let Some(headers) = &message.headers {
@@ -241,17 +230,44 @@ impl Drop for Reader {
     }
 }
 
-fn wanted(
-    broker: &NatsBroker,
-    subscription: &Subscription,
-    partition: Option<u16>,
-    filter: String,
-) -> Wanted {
+fn wanted(broker: &NatsBroker, prefix: String, filter: String) -> Wanted {
     Wanted {
-        prefix: ConsumerName::prefix(&subscription.group, partition),
+        prefix,
         filter,
         ack_wait: broker.ack_wait,
         most_pending: broker.options.prefetch,
+    }
+}
+
+async fn read(broker: &NatsBroker, consumer: &Consumer<Config>) -> Result<pull::Stream, BoxError> {
+    let messages = consumer
+        .stream()
+        .max_messages_per_batch(broker.options.prefetch)
+        .heartbeat(HEARTBEAT)
+        .expires(EXPIRES)
+        .messages()
+        .await?;
+    Ok(messages)
+}
+
+/// Opens a stream of others, as soon as that can be done.
+async fn open_foreign(broker: NatsBroker, name: String, wanted: Wanted) -> pull::Stream {
+    let mut is_told = false;
+    loop {
+        let opening = async {
+            let established = broker.connection.get().await?;
+            let stream = stream::existing(established, &name).await?;
+            read(&broker, &take_over(&stream, &wanted).await?).await
+        };
+        match opening.await {
+            Ok(messages) => return messages,
+            Err(error) if is_told => debug!(%error, name, "the foreign stream can't be read yet"),
+            Err(error) => {
+                warn!(%error, name, "a foreign stream can't be read; it is tried again");
+                is_told = true;
+            }
+        }
+        sleep(FOREIGN_AGAIN).await;
     }
 }
 

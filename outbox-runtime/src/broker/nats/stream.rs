@@ -27,8 +27,20 @@ pub(super) async fn of_topic(
         }),
         ..Config::default()
     };
+    let subjects = config.subjects.clone();
     let stream = established.jetstream.get_or_create_stream(config).await;
-    stream.map_err(|error| format!("the stream of the topic {topic} can't be made: {error}").into())
+    let stream = stream
+        .map_err(|error| format!("the stream of the topic {topic} can't be made: {error}"))?;
+    let known = &stream.cached_info().config;
+    match subjects.iter().all(|subject| known.subjects.contains(subject)) {
+        true => Ok(stream),
+        false => Err(format!(
+            "the stream {} takes {:?} and not {subjects:?}: another namespace has the same name for \
+             its stream; rename the namespace or the topic, or mend the stream's subjects",
+            known.name, known.subjects
+        )
+        .into()),
+    }
 }
 
 /// A stream that is there.

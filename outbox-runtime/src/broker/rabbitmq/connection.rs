@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use lapin::options::ConfirmSelectOptions;
 use lapin::tcp::AMQPUriTcpExt;
+use lapin::types::ShortString;
 use lapin::uri::AMQPUri;
 use lapin::{Channel, Connection, ConnectionProperties};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -45,6 +46,8 @@ pub(super) struct Established {
     pub(super) declaring: tokio::sync::Mutex<()>,
     /// The groups whose queues were made over this connection, and for which event types.
     declared: Mutex<HashMap<String, BTreeSet<String>>>,
+    /// Queues of foreign topics that can't be read, of which somebody was told.
+    unreadable: Mutex<BTreeSet<ShortString>>,
 }
 
 impl Link {
@@ -128,6 +131,7 @@ async fn connect_to(
         idle: Mutex::default(),
         declaring: tokio::sync::Mutex::default(),
         declared: Mutex::default(),
+        unreadable: Mutex::default(),
     }))
 }
 
@@ -191,6 +195,16 @@ impl Established {
     /// Has the group's queues made again by whoever subscribes next.
     pub(super) fn forget_declared(&self, group: &str) {
         lock(&self.declared).remove(group);
+    }
+
+    /// Whether that is news.
+    pub(super) fn note_unreadable(&self, queue: &ShortString) -> bool {
+        lock(&self.unreadable).insert(queue.clone())
+    }
+
+    /// Whether that is news.
+    pub(super) fn note_readable(&self, queue: &ShortString) -> bool {
+        lock(&self.unreadable).remove(queue)
     }
 
     fn take_idle(&self) -> Option<OwnChannel> {

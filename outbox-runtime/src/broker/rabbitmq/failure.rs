@@ -9,6 +9,11 @@ use lapin::types::ShortString;
 pub(super) enum Failure {
     #[error("RabbitMQ did not answer within {0:?}")]
     NoAnswer(Duration),
+    #[error(
+        "no channel to RabbitMQ was free within {0:?}: the server takes what is published at once too \
+         slowly; it is offered again"
+    )]
+    NoChannel(Duration),
     #[error("RabbitMQ: {0}")]
     Client(#[from] lapin::Error),
     #[error(

@@ -9,17 +9,20 @@ mod publish;
 mod reader;
 mod server;
 mod topology;
+mod unrouted;
+mod upkeep;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use self::connection::Link;
 use self::reader::Reader;
 use self::server::Server;
-use self::topology::Made;
+use self::unrouted::Unrouted;
 use super::{
     BrokerError, BrokerOptions, ConfigError, Deliveries, PublishError, Publisher, Sharing,
     Subscriber, Subscription, publish_in_lanes,
@@ -28,9 +31,10 @@ use crate::domain::Message;
 
 /// What RabbitMQ 3 takes unless it is told otherwise.
 const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
+const UNROUTABLE_AFTER: Duration = Duration::from_secs(30);
 
-/// Publishes to and consumes from [RabbitMQ](https://www.rabbitmq.com), server 3.8 or later, without
-/// plugins.
+/// Publishes to and consumes from [RabbitMQ](https://www.rabbitmq.com), server 3.10 or later,
+/// without plugins.
 ///
 /// - **Topology.** The topic `events` of the namespace `outbox` is the durable topic exchange
 ///   `outbox.events`. A message's routing key is `<partition>.<event type>`. Each group has a durable
@@ -41,8 +45,14 @@ const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
 ///   one had not acknowledged. A message that is given back closes the channel, and everything from
 ///   it on comes again.
 /// - **Publishing.** Messages are persistent. Each is confirmed by all queues that it goes to before
-///   the next of its aggregate goes out. A message that no queue is bound for is
-///   [refused](Self::unroutable), since RabbitMQ would drop it.
+///   the next of its aggregate goes out. A message that no queue is bound for is offered again for
+///   half a minute and then [refused](Self::unroutable), since RabbitMQ would drop it. A call takes
+///   at most twice `confirm_within` for a message: once until a channel is free, and once for it.
+/// - **Foreign topics** that are not there are looked for every 10 s; what is our own is read
+///   meanwhile. RabbitMQ gives messages no place in an exchange, so
+///   [`RawMessage::position`](super::RawMessage::position) is the property `message-id` that the
+///   publisher gave, and no more unique than that one made it. Without the property it is new each
+///   time that a message of a foreign topic comes, so give its event an id then.
 /// - **A group that is new** gets what is published after its queues were made, and nothing older.
 ///   `App` subscribes before its relay starts; among several services, start the consumers first.
 /// - **Limits.** A routing key has at most 255 bytes, so an event type at most 249. Headers have to
@@ -63,11 +73,12 @@ pub struct RabbitMqBroker {
     options: BrokerOptions,
     queue_type: QueueType,
     unroutable: Unroutable,
+    unroutable_after: Duration,
     nobody_reads: BTreeSet<String>,
     max_message_bytes: usize,
     publishing: Link,
     consuming: Link,
-    made: Made,
+    unrouted: Unrouted,
 }
 
 /// What RabbitMQ keeps a queue as.
@@ -85,9 +96,9 @@ pub enum QueueType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Unroutable {
-    /// It is a permanent failure: it becomes a dead letter and holds back its aggregate, until an
-    /// operator requeues or discards it. Just after an exchange was made it is offered again for half
-    /// a minute, while consumers bind their queues.
+    /// It is offered again for [a while](RabbitMqBroker::unroutable_after), as consumers may be about
+    /// to bind their queues. Then it is a permanent failure: it becomes a dead letter and holds back
+    /// its aggregate, until an operator requeues or discards it.
     #[default]
     Refuse,
     /// It counts as published, and RabbitMQ drops it.
@@ -110,11 +121,12 @@ impl RabbitMqBroker {
             options,
             queue_type: QueueType::default(),
             unroutable: Unroutable::default(),
+            unroutable_after: UNROUTABLE_AFTER,
             nobody_reads: BTreeSet::new(),
             max_message_bytes: MAX_MESSAGE_BYTES,
             publishing: Link::new(Arc::clone(&server), "outbox publishing"),
             consuming: Link::new(server, "outbox consuming"),
-            made: Made::default(),
+            unrouted: Unrouted::default(),
         })
     }
 
@@ -133,6 +145,20 @@ impl RabbitMqBroker {
     #[must_use]
     pub fn unroutable(mut self, unroutable: Unroutable) -> Self {
         self.unroutable = unroutable;
+        self
+    }
+
+    /// Sets for how long a message that no queue is bound for is offered again before it is refused:
+    /// 30 s unless told, and not at all with zero.
+    ///
+    /// An exchange or a queue that was deleted, or a server that came back empty, is no fault of a
+    /// message, and consumers make what they need again: within 10 s where they are connected, and
+    /// within the longest wait of their backoff (30 s) where they were not. Set more where they take
+    /// longer, such as with a rollout. The time counts from when this publisher first saw it for the
+    /// exchange and the routing key, until one of them is taken, or none was offered for ten minutes.
+    #[must_use]
+    pub fn unroutable_after(mut self, time: Duration) -> Self {
+        self.unroutable_after = time;
         self
     }
 
@@ -160,7 +186,8 @@ impl RabbitMqBroker {
 #[async_trait]
 impl Publisher for RabbitMqBroker {
     async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
-        publish_in_lanes(messages, |message| publish::publish(self, message)).await
+        let publish = |message| publish::publish(self, message);
+        publish_in_lanes(messages, self.options.start_within(), publish).await
     }
 }
 
@@ -176,6 +203,7 @@ impl Subscriber for RabbitMqBroker {
         &self,
         subscription: Subscription,
     ) -> Result<Box<dyn Deliveries>, BrokerError> {
+        let subscription = self.options.extend(subscription);
         match Reader::open(self, &subscription).await {
             Ok(reader) => Ok(Box::new(reader)),
             Err(failure) => Err(BrokerError::new("subscribing", failure)),
@@ -190,6 +218,7 @@ impl fmt::Debug for RabbitMqBroker {
             .field("options", &self.options)
             .field("queue_type", &self.queue_type)
             .field("unroutable", &self.unroutable)
+            .field("unroutable_after", &self.unroutable_after)
             .field("nobody_reads", &self.nobody_reads)
             .field("max_message_bytes", &self.max_message_bytes)
             .finish_non_exhaustive()

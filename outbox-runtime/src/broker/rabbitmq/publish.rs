@@ -1,19 +1,14 @@
-use std::time::Duration;
-
 use lapin::Confirmation;
 use lapin::options::BasicPublishOptions;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use super::connection::PublishingChannel;
 use super::failure::Failure;
 use super::outgoing::Outgoing;
 use super::topology::declare_exchange;
 use super::{RabbitMqBroker, Unroutable};
 use crate::broker::PublishError;
 use crate::domain::Message;
-
-/// For how long it is no fault of a message that no queue is bound behind an exchange that was just
-/// made. Readers see to their bindings more often than that.
-const BIND_WITHIN: Duration = Duration::from_secs(30);
 
 /// What became of a message that the server answered for.
 enum Answer {
@@ -24,7 +19,8 @@ enum Answer {
     Refused,
 }
 
-/// Publishes a message and waits until its queues have it.
+/// Publishes a message and waits until its queues have it: for at most the limit of a confirmation
+/// until it has a channel, and for as long again after that.
 pub(super) async fn publish(
     broker: &RabbitMqBroker,
     message: &Message,
@@ -33,26 +29,35 @@ pub(super) async fn publish(
     let event_type = message.metadata.event_type.as_str();
     let is_mandatory =
         broker.unroutable == Unroutable::Refuse && !broker.nobody_reads.contains(event_type);
-    let limit = broker.options.confirm_within;
-    let answer = timeout(limit, send(broker, &outgoing, is_mandatory))
-        .await
-        .map_err(|_| PublishError::transient(Failure::NoAnswer(limit)))??;
-    match answer {
-        Answer::Taken => Ok(()),
+    let (exchange, routing_key) = (&outgoing.exchange, &outgoing.routing_key);
+    match send(broker, &outgoing, is_mandatory).await? {
+        Answer::Taken => {
+            if is_mandatory {
+                broker.unrouted.forget(exchange, routing_key);
+            }
+            Ok(())
+        }
         Answer::Refused => Err(PublishError::transient(
             "RabbitMQ refused the message: a queue is full, or its server failed",
         )),
-        Answer::Unroutable if broker.made.is_recent(&outgoing.exchange, BIND_WITHIN) => {
-            Err(PublishError::transient(format!(
-                "the exchange {} was made a moment ago and no queue is bound for {event_type} yet",
-                outgoing.exchange
-            )))
+        Answer::Unroutable => {
+            let patience = broker.unroutable_after;
+            let remedy = format!(
+                "start a service that handles it, or allow it with nobody_reads([{event_type:?}])"
+            );
+            Err(
+                match broker.unrouted.note(exchange, routing_key, patience) {
+                    Some(since) => PublishError::transient(format!(
+                        "no queue is bound for {event_type} behind the exchange {exchange} since {since}; \
+                     if none is {patience:?} after that, it is refused: {remedy}"
+                    )),
+                    None => PublishError::permanent(format!(
+                        "no queue is bound for {event_type} behind the exchange {exchange}; {remedy}, and \
+                     requeue the message"
+                    )),
+                },
+            )
         }
-        Answer::Unroutable => Err(PublishError::permanent(format!(
-            "no queue is bound for {event_type} behind the exchange {}; start a service that handles \
-             it and requeue the message, or allow it with nobody_reads([{event_type:?}])",
-            outgoing.exchange
-        ))),
     }
 }
 
@@ -61,60 +66,60 @@ async fn send(
     outgoing: &Outgoing<'_>,
     is_mandatory: bool,
 ) -> Result<Answer, PublishError> {
-    match send_once(broker, outgoing, is_mandatory).await {
-        Err(Failed::At(failure)) if failure.is_missing() => {}
-        other => return other.map_err(Failed::into_error),
-    }
-    let exchange = &outgoing.exchange;
-    if !broker.options.declare {
-        return Err(PublishError::transient(Failure::Missing {
-            what: format!("exchange {exchange}"),
-            remedy: "make it (topic, durable), or let it be declared",
-        }));
-    }
-    let made = async {
-        let established = broker.publishing.get().await?;
-        declare_exchange(&*established.channel().await?, exchange).await
-    };
-    made.await.map_err(PublishError::transient)?;
-    broker.made.note(exchange);
-    let again = send_once(broker, outgoing, is_mandatory).await;
-    again.map_err(Failed::into_error)
-}
-
-/// Why a message was not sent, or not confirmed.
-enum Failed {
-    At(Failure),
-    Unfit(PublishError),
-}
-
-impl From<Failure> for Failed {
-    fn from(failure: Failure) -> Self {
-        Self::At(failure)
-    }
-}
-
-impl Failed {
-    fn into_error(self) -> PublishError {
-        match self {
-            Self::Unfit(error) => error,
-            // The channel had this message alone, so it is the one that the server objects to.
-            Self::At(failure) if failure.is_precondition() => PublishError::permanent(failure),
-            Self::At(failure) => PublishError::transient(failure),
+    let limit = broker.options.confirm_within;
+    let begun_by = Instant::now() + limit;
+    let established = timeout_at(begun_by, broker.publishing.get())
+        .await
+        .map_err(|_| PublishError::transient(Failure::NoAnswer(limit)))?
+        .map_err(PublishError::transient)?;
+    outgoing.fits(established.frame_bytes())?;
+    // Where many are published at once it waits for others here, which is no fault of the server's.
+    let channel = timeout_at(begun_by, established.publishing_channel())
+        .await
+        .map_err(|_| PublishError::transient(Failure::NoChannel(limit)))?
+        .map_err(PublishError::transient)?;
+    let sending = async {
+        match send_over(channel, outgoing, is_mandatory).await {
+            Err(failure) if failure.is_missing() => {
+                send_again(broker, outgoing, is_mandatory).await
+            }
+            other => other,
         }
-    }
+    };
+    timeout_at(Instant::now() + limit, sending)
+        .await
+        .map_err(|_| PublishError::transient(Failure::NoAnswer(limit)))?
+        .map_err(|failure| match failure.is_precondition() {
+            // The channel had this message alone, so it is the one that the server objects to.
+            true => PublishError::permanent(failure),
+            false => PublishError::transient(failure),
+        })
 }
 
-async fn send_once(
+/// Makes the exchange that was missing, and sends the message.
+async fn send_again(
     broker: &RabbitMqBroker,
     outgoing: &Outgoing<'_>,
     is_mandatory: bool,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, Failure> {
+    let exchange = &outgoing.exchange;
+    if !broker.options.declare {
+        return Err(Failure::Missing {
+            what: format!("exchange {exchange}"),
+            remedy: "make it (topic, durable), or let it be declared",
+        });
+    }
     let established = broker.publishing.get().await?;
-    outgoing
-        .fits(established.frame_bytes())
-        .map_err(Failed::Unfit)?;
+    declare_exchange(&*established.channel().await?, exchange).await?;
     let channel = established.publishing_channel().await?;
+    send_over(channel, outgoing, is_mandatory).await
+}
+
+async fn send_over(
+    channel: PublishingChannel<'_>,
+    outgoing: &Outgoing<'_>,
+    is_mandatory: bool,
+) -> Result<Answer, Failure> {
     let options = BasicPublishOptions {
         mandatory: is_mandatory,
         ..BasicPublishOptions::default()
@@ -126,13 +131,13 @@ async fn send_once(
         outgoing.body.as_bytes(),
         outgoing.properties.clone(),
     );
-    let confirmation = sent.await.map_err(Failure::from)?.await;
-    let answer = match confirmation.map_err(Failure::from)? {
+    let confirmation = sent.await?.await;
+    let answer = match confirmation? {
         Confirmation::Ack(None) => Answer::Taken,
         Confirmation::Ack(Some(_)) => Answer::Unroutable,
         Confirmation::Nack(_) => Answer::Refused,
         // The channel was opened with confirms.
-        Confirmation::NotRequested => return Err(Failure::Closed.into()),
+        Confirmation::NotRequested => return Err(Failure::Closed),
     };
     channel.give_back();
     Ok(answer)

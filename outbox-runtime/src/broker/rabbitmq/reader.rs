@@ -1,48 +1,46 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, SelectAll, StreamExt};
-use lapin::Acker;
-use lapin::message;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::{FieldTable, ShortString};
-use tokio::time::sleep;
+use lapin::{Acker, Channel, message};
+use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::debug;
 
 use super::RabbitMqBroker;
 use super::connection::{Established, OwnChannel};
 use super::failure::Failure;
 use super::incoming::{attempt, raw_message};
 use super::topology::{Plan, PlannedQueue};
+use super::upkeep::Upkeep;
 use crate::broker::cloud_events::{Binding, Decoder};
 use crate::broker::{Acknowledge, BrokerError, Deliveries, Delivery, Subscription};
-
-/// How often a reader sees to it that its queues and bindings are there. Nobody tells it when an
-/// exchange is deleted, with which the bindings go.
-const REBIND: Duration = Duration::from_secs(10);
 
 /// Reads the queues of one subscription.
 pub(super) struct Reader {
     // It is closed before its consumers go, so that RabbitMQ has back what is unacknowledged before
     // the next reader gets anything.
     channel: OwnChannel,
-    incoming: SelectAll<BoxStream<'static, Incoming>>,
+    incoming: SelectAll<Messages>,
+    /// What joins it later: foreign topics, as soon as they are there. It ends with the channel.
+    joining: mpsc::Receiver<Messages>,
     queues: Vec<PlannedQueue>,
     decoder: Decoder,
     /// Cancelled when a message is not acknowledged for good: what comes after it must wait.
     given_back: CancellationToken,
-    broker: RabbitMqBroker,
     established: Arc<Established>,
     group: String,
-    _rebinding: Option<AbortOnDropHandle<()>>,
+    upkeep: Option<AbortOnDropHandle<()>>,
 }
 
 /// What came from the queue of that number; nothing when the server ended the consumer.
-type Incoming = (usize, Option<lapin::Result<message::Delivery>>);
+pub(super) type Incoming = (usize, Option<lapin::Result<message::Delivery>>);
+
+/// What comes from one queue.
+pub(super) type Messages = BoxStream<'static, Incoming>;
 
 impl Reader {
     /// Begins to read, after all queues of the group were made.
@@ -57,31 +55,40 @@ impl Reader {
             declare_group(broker, subscription, &established).await?;
             plan.declare(&channel).await?;
         }
-        let share = broker.options.prefetch / plan.queues.len().max(1);
+        let queues: Vec<_> = plan.queues.iter().chain(&plan.foreign).cloned().collect();
+        let share = broker.options.prefetch / queues.len().max(1);
         let prefetch = u16::try_from(share).unwrap_or(u16::MAX).max(1);
         channel
             .basic_qos(prefetch, BasicQosOptions::default())
             .await
             .map_err(Failure::from)?;
+        let (joins, joining) = mpsc::channel(queues.len().max(1));
+        let (own, connected) = (plan.queues.len(), Arc::clone(&established));
+        let subscription = subscription.clone();
+        let mut upkeep = Upkeep::new(broker, subscription, plan, connected, &channel, joins);
         // Made before its consumers, so that it goes in the right order also when this is given up.
         let mut reader = Self {
             channel,
             incoming: SelectAll::new(),
-            queues: plan.queues.clone(),
-            decoder: Decoder::new(Binding::AMQP, subscription, &broker.options.foreign),
+            joining,
+            decoder: Decoder::new(
+                Binding::AMQP,
+                upkeep.subscription(),
+                &broker.options.foreign,
+            ),
+            queues,
             given_back: CancellationToken::new(),
-            _rebinding: broker.options.declare.then(|| {
-                let rebinding = rebind(Arc::clone(&established), plan);
-                AbortOnDropHandle::new(tokio::spawn(rebinding))
-            }),
-            broker: broker.clone(),
             established,
-            group: subscription.group.clone(),
+            group: upkeep.subscription().group.clone(),
+            upkeep: None,
         };
-        for (number, queue) in reader.queues.iter().enumerate() {
+        for (number, queue) in reader.queues.iter().enumerate().take(own) {
             let messages = consume(&reader.channel, number, queue).await?;
             reader.incoming.push(messages);
         }
+        upkeep.see_to_foreign().await;
+        let upkeep = AbortOnDropHandle::new(tokio::spawn(upkeep.run()));
+        reader.upkeep = Some(upkeep);
         Ok(reader)
     }
 
@@ -111,9 +118,6 @@ impl Reader {
     /// The server ended a consumer: its queue is gone, and others may be.
     fn queue_gone(&self, queue: &PlannedQueue) -> Failure {
         self.established.forget_declared(&self.group);
-        if !queue.is_foreign {
-            self.broker.made.note(&queue.exchange);
-        }
         Failure::QueueGone(queue.name.to_string())
     }
 }
@@ -126,6 +130,13 @@ impl Deliveries for Reader {
                 biased;
                 () = self.given_back.cancelled() => return Err(receiving(Failure::GivenBack)),
                 Some(incoming) = self.incoming.next() => incoming,
+                messages = self.joining.recv() => match messages {
+                    Some(messages) => {
+                        self.incoming.push(messages);
+                        continue;
+                    }
+                    None => return Err(receiving(Failure::Closed)),
+                },
             };
             let Some(queue) = self.queues.get(number) else {
                 continue;
@@ -169,43 +180,23 @@ async fn declare_group(
     Ok(())
 }
 
-async fn consume(
-    channel: &OwnChannel,
+/// Has the server hand out what is in the queue of that number.
+pub(super) async fn consume(
+    channel: &Channel,
     number: usize,
     queue: &PlannedQueue,
-) -> Result<BoxStream<'static, Incoming>, Failure> {
+) -> Result<Messages, Failure> {
     let consumer = channel.basic_consume(
         queue.name.clone(),
         ShortString::default(),
         BasicConsumeOptions::default(),
         FieldTable::default(),
     );
-    let consumer = consumer.await.map_err(|error| match Failure::from(error) {
-        failure if failure.is_missing() => Failure::Missing {
-            what: format!(
-                "queue {} bound to the exchange {}",
-                queue.name, queue.exchange
-            ),
-            remedy: "make both, with their bindings, or let them be declared",
-        },
-        other => other,
-    })?;
+    let consumer = consumer.await;
+    let consumer = consumer.map_err(|error| queue.missing(error.into()))?;
     let messages = consumer.map(move |message| (number, Some(message)));
     let ended = stream::once(async move { (number, None) });
     Ok(messages.chain(ended).boxed())
-}
-
-async fn rebind(established: Arc<Established>, plan: Plan) {
-    loop {
-        sleep(REBIND).await;
-        let rebound = async {
-            let channel = established.channel().await?;
-            plan.declare(&channel).await
-        };
-        if let Err(error) = rebound.await {
-            debug!(%error, "queues and bindings can't be looked after at the moment");
-        }
-    }
 }
 
 /// Tells RabbitMQ of one message.

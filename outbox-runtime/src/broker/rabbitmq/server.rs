@@ -29,7 +29,7 @@ pub(super) struct Server {
 impl Server {
     /// Understands `amqp[s]://[user:password@]host[:port][,host..][/vhost][?heartbeat=..]`.
     ///
-    /// The errors repeat nothing of the URL but the names of parameters.
+    /// The errors repeat nothing of the URL: any part may be that of a password that was not encoded.
     pub(super) fn new(url: &str, options: &BrokerOptions) -> Result<Self, ConfigError> {
         let (scheme, rest) = match url.split_once("://") {
             Some(("amqp", rest)) => (AMQPScheme::AMQP, rest),
@@ -96,10 +96,12 @@ impl Server {
                 })?;
             }
             _ => {
-                return Err(ConfigError::new(format!(
-                    "RabbitMQ's URL has no parameter {name:?}; there are heartbeat (seconds) and \
-                     connection_timeout (milliseconds)"
-                )));
+                // Its name is not repeated: it may be part of a password with a question mark in it.
+                return Err(ConfigError::new(
+                    "RabbitMQ's URL has a parameter that there is not; there are heartbeat (seconds) \
+                     and connection_timeout (milliseconds); a question mark in user or password is \
+                     written %3F",
+                ));
             }
         }
         Ok(())
@@ -156,13 +158,15 @@ fn host(text: &str, default_port: u16) -> Option<(String, u16)> {
 }
 
 /// The virtual host, whose slashes are written `%2f`; without one, or with an empty one, `/`.
+///
+/// An `@` in it belongs to a password with a slash, which would be sent to another host and logged.
 fn vhost_of(text: &str) -> Result<String, ConfigError> {
     match decoded(text) {
         Some(vhost) if vhost.is_empty() => Ok("/".to_owned()),
-        Some(vhost) if vhost.len() <= 255 && !text.contains(['/', '#']) => Ok(vhost),
+        Some(vhost) if vhost.len() <= 255 && !text.contains(['/', '#', '@']) => Ok(vhost),
         _ => Err(ConfigError::new(
             "the virtual host in RabbitMQ's URL is no UTF-8 of 1 to 255 bytes; percent-encode its \
-             slashes (%2f) and other special characters",
+             slashes (%2f) and other special characters, and those of user and password",
         )),
     }
 }
@@ -266,6 +270,12 @@ mod tests {
             "amqp://u:secret@host?heartbeat=0",
             "amqp://u:secret@host?connection_timeout=-1",
             "amqp://u:secret@host?heartbeat=5&what=secret",
+            "amqp://u:secret@host?secret",
+            "amqp://u:12?secret@host/",
+            "amqp://u:12?heartbeat=secret@host/",
+            "amqp://u:12?a=5&secret@host/",
+            "amqp://u:12/secret@host/",
+            "amqp://u:12/secret@host",
         ] {
             let Err(error) = Server::new(url, &BrokerOptions::new()) else {
                 panic!("{url} is taken");

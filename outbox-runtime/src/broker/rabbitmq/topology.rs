@@ -1,13 +1,10 @@
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, ExchangeKind};
-use tokio::time::Instant;
 
 use super::failure::{Failure, short};
 use super::names::{foreign_queue, queue, routing_key};
@@ -17,7 +14,10 @@ use crate::broker::partition::partition_of_foreign;
 
 /// All that a subscription reads, for some partitions.
 pub(super) struct Plan {
+    /// Those of our own topics.
     pub(super) queues: Vec<PlannedQueue>,
+    /// Those of foreign topics.
+    pub(super) foreign: Vec<PlannedQueue>,
     arguments: FieldTable,
 }
 
@@ -85,6 +85,7 @@ impl Plan {
         }
         Ok(Self {
             queues,
+            foreign: Vec::new(),
             arguments: arguments(broker.queue_type),
         })
     }
@@ -97,7 +98,7 @@ impl Plan {
     ) -> Result<(), Failure> {
         let options = &broker.options;
         for topic in options.foreign.iter().filter(|topic| is_read(&topic.name)) {
-            self.queues.push(PlannedQueue {
+            self.foreign.push(PlannedQueue {
                 name: foreign_queue(options.topics.namespace(), &topic.name, group)?,
                 exchange: short(&topic.name)?,
                 keys: vec!["#".into()],
@@ -107,42 +108,54 @@ impl Plan {
         Ok(())
     }
 
-    /// Makes what is missing of exchanges, queues and bindings. The channel is of no use any more
+    /// Makes what is missing of our exchanges, queues and bindings. The channel is of no use any more
     /// after an error.
     ///
     /// Queues come first and bindings close together, so that an exchange stands for as short a time
     /// as possible with some of its queues bound.
     pub(super) async fn declare(&self, channel: &Channel) -> Result<(), Failure> {
-        try_join_all(
-            self.queues
-                .iter()
-                .map(|queue| self.declare_queue(channel, queue)),
-        )
-        .await?;
-        let mut done: Vec<&ShortString> = Vec::new();
-        for queue in &self.queues {
-            if !done.contains(&&queue.exchange) {
-                match queue.is_foreign {
-                    true => check_foreign(channel, &queue.exchange).await?,
-                    false => declare_exchange(channel, &queue.exchange).await?,
-                }
-                done.push(&queue.exchange);
+        let queues = self.queues.iter();
+        try_join_all(queues.map(|queue| self.declare_queue(channel, queue))).await?;
+        for exchange in self.exchanges() {
+            declare_exchange(channel, exchange).await?;
+        }
+        let queues = self.queues.iter();
+        try_join_all(queues.map(|queue| queue.bind(channel))).await?;
+        Ok(())
+    }
+
+    /// Makes the queue of a foreign topic, and binds it. The exchange is not ours to make.
+    pub(super) async fn declare_foreign(
+        &self,
+        channel: &Channel,
+        queue: &PlannedQueue,
+    ) -> Result<(), Failure> {
+        match look_for_exchange(channel, &queue.exchange).await {
+            Err(failure) if failure.is_missing() => {
+                return Err(Failure::Missing {
+                    what: format!("exchange {}", queue.exchange),
+                    remedy: "it is a foreign topic, so its owner has to make it",
+                });
+            }
+            other => other?,
+        }
+        self.declare_queue(channel, queue).await?;
+        queue.bind(channel).await
+    }
+
+    /// Whether one of our exchanges is gone, with which all bindings behind it go.
+    pub(super) async fn misses_exchange(&self, channel: &Channel) -> Result<bool, Failure> {
+        for exchange in self.exchanges() {
+            match look_for_exchange(channel, exchange).await {
+                Err(failure) if failure.is_missing() => return Ok(true),
+                other => other?,
             }
         }
-        let bindings = self.queues.iter().flat_map(|queue| {
-            let keys = queue.keys.iter();
-            keys.map(move |key| {
-                channel.queue_bind(
-                    queue.name.clone(),
-                    queue.exchange.clone(),
-                    key.clone(),
-                    QueueBindOptions::default(),
-                    FieldTable::default(),
-                )
-            })
-        });
-        try_join_all(bindings).await?;
-        Ok(())
+        Ok(false)
+    }
+
+    fn exchanges(&self) -> BTreeSet<&ShortString> {
+        self.queues.iter().map(|queue| &queue.exchange).collect()
     }
 
     async fn declare_queue(&self, channel: &Channel, queue: &PlannedQueue) -> Result<(), Failure> {
@@ -153,6 +166,49 @@ impl Plan {
         let declared = channel.queue_declare(queue.name.clone(), options, self.arguments.clone());
         let declared = declared.await.map(drop).map_err(Failure::from);
         declared.map_err(|failure| unlike(failure, "queue", &queue.name))
+    }
+}
+
+impl PlannedQueue {
+    /// Sees whether it is there. It is told with its exchange, to which it has to be bound.
+    pub(super) async fn look_for(&self, channel: &Channel) -> Result<(), Failure> {
+        let options = QueueDeclareOptions {
+            passive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let found = channel.queue_declare(self.name.clone(), options, FieldTable::default());
+        match found.await.map_err(Failure::from) {
+            Err(failure) => Err(self.missing(failure)),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// What it means that this queue was not found.
+    pub(super) fn missing(&self, failure: Failure) -> Failure {
+        if !failure.is_missing() {
+            return failure;
+        }
+        Failure::Missing {
+            what: format!(
+                "queue {} bound to the exchange {}",
+                self.name, self.exchange
+            ),
+            remedy: "make both, with their bindings, or let them be declared",
+        }
+    }
+
+    async fn bind(&self, channel: &Channel) -> Result<(), Failure> {
+        let bindings = self.keys.iter().map(|key| {
+            channel.queue_bind(
+                self.name.clone(),
+                self.exchange.clone(),
+                key.clone(),
+                QueueBindOptions::default(),
+                FieldTable::default(),
+            )
+        });
+        try_join_all(bindings).await?;
+        Ok(())
     }
 }
 
@@ -172,22 +228,14 @@ pub(super) async fn declare_exchange(
     declared.map_err(|failure| unlike(failure, "exchange", exchange))
 }
 
-/// Exchanges of others are not ours to make.
-async fn check_foreign(channel: &Channel, exchange: &ShortString) -> Result<(), Failure> {
+async fn look_for_exchange(channel: &Channel, exchange: &ShortString) -> Result<(), Failure> {
     let options = ExchangeDeclareOptions {
         passive: true,
         ..ExchangeDeclareOptions::default()
     };
     let arguments = FieldTable::default();
-    let checked =
-        channel.exchange_declare(exchange.clone(), ExchangeKind::Topic, options, arguments);
-    match checked.await.map_err(Failure::from) {
-        Err(failure) if failure.is_missing() => Err(Failure::Missing {
-            what: format!("exchange {exchange}"),
-            remedy: "it is a foreign topic, so its owner has to make it",
-        }),
-        other => other,
-    }
+    let found = channel.exchange_declare(exchange.clone(), ExchangeKind::Topic, options, arguments);
+    Ok(found.await?)
 }
 
 /// What a queue is, so that two readers never share it: the second one waits until the first one's
@@ -216,22 +264,5 @@ fn unlike(failure: Failure, what: &str, name: &ShortString) -> Failure {
             }
         }
         other => other,
-    }
-}
-
-/// Which exchanges were made anew, and when.
-#[derive(Clone, Default)]
-pub(super) struct Made(Arc<Mutex<HashMap<ShortString, Instant>>>);
-
-impl Made {
-    pub(super) fn note(&self, exchange: &ShortString) {
-        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        made.insert(exchange.clone(), Instant::now());
-    }
-
-    pub(super) fn is_recent(&self, exchange: &ShortString, within: Duration) -> bool {
-        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        made.get(exchange)
-            .is_some_and(|made| made.elapsed() < within)
     }
 }

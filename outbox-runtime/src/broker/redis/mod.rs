@@ -167,6 +167,7 @@ impl Subscriber for RedisBroker {
         &self,
         subscription: Subscription,
     ) -> Result<Box<dyn Deliveries>, BrokerError> {
+        let subscription = self.options.extend(subscription);
         subscribe::subscribe(self, &subscription).await
     }
 }

@@ -43,6 +43,7 @@ pub(super) enum Progress {
 }
 
 /// Reads streams in the background, as far ahead as there is room.
+#[derive(Clone)]
 pub(super) struct Reader {
     /// By which the server knows the group's only reader.
     pub(super) name: String,

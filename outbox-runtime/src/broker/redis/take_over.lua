@@ -3,7 +3,7 @@
 -- KEYS[1]  the stream
 -- ARGV[1]  the group
 -- ARGV[2]  the reader
--- ARGV[3]  1 if the stream and the group may be made
+-- ARGV[3]  what may be made: "stream" with its group, the "group" alone, or nothing
 --
 -- Returns how far the group has been read, and the ids of unacknowledged entries that are gone.
 
@@ -28,8 +28,12 @@ local function position()
 end
 
 local read_to, failure = position()
-if not read_to and not failure and ARGV[3] == '1' then
-  local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+if not read_to and not failure and ARGV[3] ~= '' then
+  local create = {'XGROUP', 'CREATE', KEYS[1], ARGV[1], '0'}
+  if ARGV[3] == 'stream' then
+    create[#create + 1] = 'MKSTREAM'
+  end
+  local made = redis.pcall(unpack(create))
   if made.err then
     return made
   end

@@ -254,8 +254,7 @@ pub async fn a_slow_member_holds_no_more_than_its_prefetch<B: TestBroker>() {
     while let Some(delivery) = member.next_within(Duration::from_secs(2)).await {
         held.push(delivery);
     }
-    // Kafka's client has a count of its own; what it has is handed on.
-    assert!(!held.is_empty());
+    assert!((1..=5).contains(&held.len()), "{}", held.len());
     for delivery in held.drain(..) {
         delivery.ack().await.unwrap();
     }

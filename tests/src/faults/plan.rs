@@ -60,6 +60,8 @@ pub enum BrokerAddress {
         url: String,
         /// What the run's topics, streams and queues begin with.
         namespace: String,
+        /// What the broker may know the worker by, if it is to know its successor again.
+        member: Option<String>,
         /// The file that tells what went to it and came from it.
         wire: PathBuf,
     },

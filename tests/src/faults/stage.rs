@@ -95,6 +95,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         self.address = BrokerAddress::Real {
             url,
             namespace: format!("f{}", uuid::Uuid::new_v4().simple()),
+            member: Some(String::new()),
             wire: self.logs.of_the_wire(),
         };
         self
@@ -261,8 +262,7 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         if self.strikes == 0 {
             self.problems.push("the fault never struck".to_owned());
         }
-        self.problems
-            .extend(books::dead(&self.arena.fixture).await);
+        self.problems.extend(books::dead(&self.arena.fixture).await);
         let repeats = match &self.address {
             BrokerAddress::Harness(_) => self.broker.repeats(),
             BrokerAddress::Real { wire, .. } => {
@@ -287,7 +287,10 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         }
     }
 
-    fn spawn(&self, number: usize, start: Start) -> Worker {
+    fn spawn(&self, number: usize, mut start: Start) -> Worker {
+        if let BrokerAddress::Real { member, .. } = &mut start.plan.broker {
+            *member = member.as_ref().map(|_| format!("worker-{number}"));
+        }
         Worker::spawn(&self.settings.program, start, &self.logs.of(number))
     }
 }

@@ -193,11 +193,17 @@ fn connect(plan: &Plan) -> (Arc<dyn Broker>, Option<Arc<Wire>>) {
         BrokerAddress::Real {
             url,
             namespace,
+            member,
             wire,
         } => {
             // Below the relay's own limit for a call.
             let confirm_within = plan.publish_timeout * 2 / 3;
-            let broker = outbox_tests::faults::real::open_broker(url, namespace, confirm_within);
+            let broker = outbox_tests::faults::real::open_broker(
+                url,
+                namespace,
+                member.as_deref(),
+                confirm_within,
+            );
             let broker = broker.expect("a URL of a broker that is built in");
             (broker, Some(Arc::new(Wire::at(wire))))
         }

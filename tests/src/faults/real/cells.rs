@@ -85,6 +85,9 @@ impl BrokerFault {
         let arena = Postgres::arena(Needs::Nothing).await?;
         let stage = Stage::set(arena, settings, watcher).await;
         let mut stage = stage.at_broker(server.url());
+        if server.forgets_before_the_first_member() && self != Self::BrokerDownAtStart {
+            introduce(&mut stage).await;
+        }
         self.play(&mut stage, server).await;
         server.come_up();
         Ok(stage.verdict().await)
@@ -100,9 +103,18 @@ impl BrokerFault {
             Self::BrokerRefusesSome => publishing::refused(stage).await,
             Self::ShardsMove => publishing::shards_move(stage).await,
             Self::OneAggregate => publishing::one_aggregate(stage, server).await,
-            Self::ConsumersMove => consumers::moved(stage).await,
+            Self::ConsumersMove => consumers::moved(stage, server).await,
             Self::Poison => load::poison(stage).await,
             Self::HandlersPanic => consumers::panicking(stage).await,
         }
     }
+}
+
+/// Has a member of the group come and go, as whoever puts a new service on RabbitMQ is told to start
+/// its consumers first.
+async fn introduce(stage: &mut Stage<'_, Postgres>) {
+    let consumer = stage.plan().only_consumes();
+    stage.start(consumer);
+    outages::wait_for_health(stage, "the app is ready", 1).await;
+    stage.dismiss().await;
 }

@@ -11,13 +11,15 @@ const LONGEST: usize = 1_000_000;
 /// More than there are workers, so that each has something to read.
 const PARTITIONS: u16 = 6;
 
-/// The broker at that URL as a worker uses it.
+/// The broker at that URL as a worker uses it. Kafka waits for a member that was killed until its
+/// session is over, unless it knows it by name and it comes back.
 ///
 /// # Errors
 /// [`ConfigError`] for a URL or a namespace that can't be used.
 pub fn open_broker(
     url: &str,
     namespace: &str,
+    member: Option<&str>,
     confirm_within: Duration,
 ) -> Result<Arc<dyn Broker>, ConfigError> {
     let options = BrokerOptions::new()
@@ -25,6 +27,14 @@ pub fn open_broker(
         .partitions(NonZeroU16::new(PARTITIONS).expect("more than none"))
         .confirm_within(confirm_within);
     match url.split("://").next() {
+        #[cfg(feature = "kafka")]
+        Some("kafka") => {
+            let broker = outbox_runtime::broker::KafkaBroker::new(url, options)?;
+            Ok(Arc::new(match member {
+                Some(member) => broker.set("group.instance.id", member)?,
+                None => broker,
+            }))
+        }
         #[cfg(feature = "rabbitmq")]
         Some("amqp") => {
             let broker = outbox_runtime::broker::RabbitMqBroker::new(url, options)?;
@@ -35,6 +45,9 @@ pub fn open_broker(
             let broker = outbox_runtime::broker::RedisBroker::new(url, options)?;
             Ok(Arc::new(broker.max_message_bytes(LONGEST)))
         }
-        _ => open(url, options),
+        _ => {
+            let _is_for_kafka = member;
+            open(url, options)
+        }
     }
 }

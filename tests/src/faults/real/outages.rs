@@ -58,7 +58,7 @@ pub(super) async fn down_at_the_start(stage: &mut Stage<'_, Postgres>, server: &
     }
     let half = i64::from(stage.settings.messages / 2);
     stage.wait_for_messages(half).await;
-    wait_for_health(stage, "the app is degraded").await;
+    wait_for_health(stage, "the app is degraded", 2).await;
     let standing = stage.look().await;
     if standing.is_none_or(|standing| standing.effects > 0) {
         stage.problems.push("an effect without a broker".to_owned());
@@ -70,15 +70,15 @@ pub(super) async fn down_at_the_start(stage: &mut Stage<'_, Postgres>, server: &
         stage.pause(50, 100).await;
     }
     stage.drain_but_keep().await;
-    wait_for_health(stage, "the app is ready").await;
+    wait_for_health(stage, "the app is ready", 2).await;
     // `dismiss` finds both workers alive: none was started again.
     stage.dismiss().await;
 }
 
-/// Waits until both workers say so.
-async fn wait_for_health(stage: &mut Stage<'_, Postgres>, text: &str) {
+/// Waits until so many workers say so.
+pub(super) async fn wait_for_health(stage: &mut Stage<'_, Postgres>, text: &str, workers: u64) {
     let since = Instant::now();
-    while stage.count_in_logs(text) < 2 {
+    while stage.count_in_logs(text) < workers {
         if since.elapsed() > stage.settings.standstill {
             let problem = format!("not every worker told that {text}");
             stage.problems.push(problem);

@@ -153,7 +153,7 @@ pub(super) async fn one_aggregate(stage: &mut Stage<'_, Postgres>, server: &mut 
     }
     let mut has_died = false;
     while !stage.is_over().await {
-        stage.pause(1500, 2500).await;
+        stage.pause(2000, 3500).await;
         let number = stage.dice.usize(1..4);
         stage.kill(number);
         let effects = stage.look().await.unwrap_or_default().effects;

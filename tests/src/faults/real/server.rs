@@ -49,11 +49,28 @@ impl BrokerServer {
     pub fn url(&self) -> String {
         let url = self.server.url();
         let parameters = match self.server.kind() {
-            Kind::Kafka => "?session.timeout.ms=2000&heartbeat.interval.ms=300",
+            // The least that servers take unless they are told otherwise.
+            Kind::Kafka => {
+                "?session.timeout.ms=6000&heartbeat.interval.ms=500&max.poll.interval.ms=6000"
+            }
             Kind::RabbitMq => "?heartbeat=2",
             _ => "",
         };
         format!("{url}{parameters}")
+    }
+
+    /// Whether a group gets only what is published after its first member came.
+    pub(super) fn forgets_before_the_first_member(&self) -> bool {
+        self.server.kind() == Kind::RabbitMq
+    }
+
+    /// How many milliseconds, from and to, a member of a group has to be silent until the broker or
+    /// the consumers' leases give its part to others.
+    pub(super) fn silence(&self) -> (u64, u64) {
+        match self.server.kind() {
+            Kind::Kafka => (6_500, 7_500),
+            _ => (2_600, 3_200),
+        }
     }
 
     /// Kills it, or ends it in good order if it would lose what it confirmed otherwise.

@@ -15,8 +15,9 @@ use super::context::Context;
 use super::disposal::Disposed;
 use crate::broker::BoxError;
 
-/// When an idempotent producer of librdkafka begins: nothing can be sent before.
-const START: Duration = Duration::from_millis(500);
+/// When an idempotent producer of librdkafka begins: it asks for its id after half a second, and again
+/// half a second later if it was not connected by then.
+const START: Duration = Duration::from_millis(1050);
 /// How long to wait until there is room in librdkafka's queue again.
 const QUEUE_FULL_WAIT: Duration = Duration::from_millis(10);
 
@@ -122,6 +123,8 @@ impl Producer {
         let context = Context::new(config);
         let producer = FutureProducer::from_config_and_context(&client, context.clone())
             .map_err(|error| context.explain(error))?;
+        // It asks for nothing, and has it connect before it begins.
+        let _ = producer.client().fetch_metadata(None, Duration::ZERO);
         Ok(Self {
             client: Disposed::new(producer),
             context,

@@ -5,7 +5,9 @@
 //! as anybody may read it, by the example's own `status` and `reconcile`.
 
 mod dice;
+mod ending;
 mod fleet;
+mod looking;
 mod middle;
 mod orders;
 mod show;
@@ -22,8 +24,9 @@ use crate::cli::DemoOptions;
 use crate::report::{Outcome, Report};
 use crate::servers::Policy;
 use crate::workspace::Workspace;
+use ending::Ending;
 use show::{Looks, Show};
-use stage::{Ending, Stage};
+use stage::Stage;
 
 const PROGRAM: &str = "order-fulfilment-distributed";
 

@@ -8,25 +8,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use outbox_servers::{Kind, Server};
-use serde::Serialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::dice::Dice;
+use super::ending::Ending;
 use super::fleet::Process;
+use super::looking::Looking;
 use super::middle::Middle;
 use super::show::{Scene, Show};
 use super::status::Status;
 use super::{PROGRAM, Plan, orders};
 use crate::process;
-use crate::report::Outcome;
 use crate::servers::{self, Policy};
 use crate::workspace::Workspace;
 
 const POLL: Duration = Duration::from_millis(20);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// If nothing moves for so long, nothing will.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The time in which orders come in, for each kill.
 const WINDOW_A_KILL: Duration = Duration::from_millis(1_600);
 /// For so long what a killed process had stays its own, in seconds: a demo has no patience.
@@ -53,22 +50,6 @@ impl Drop for Stage {
         self.processes.clear();
         self.middle.end();
     }
-}
-
-/// What a run came to.
-#[derive(Debug, Serialize)]
-pub(super) struct Ending {
-    broker: &'static str,
-    seed: u64,
-    orders: u32,
-    seconds: f64,
-    /// Each process, with how often it was killed.
-    kills: Vec<(&'static str, u32)>,
-    broker_kills: u32,
-    balanced: bool,
-    /// What was wrong with the processes' ends.
-    disorderly: Vec<String>,
-    reconciliation: Value,
 }
 
 impl Stage {
@@ -283,82 +264,6 @@ impl Stage {
         command
             .output()
             .with_context(|| format!("cannot start {}", self.program.display()))
-    }
-}
-
-impl Ending {
-    /// Whether the run proves what it is there to prove.
-    pub(super) fn is_good(&self) -> bool {
-        self.balanced && self.disorderly.is_empty()
-    }
-
-    /// The same for a report.
-    pub(super) fn outcome(&self) -> Outcome {
-        let kills: u32 = self.kills.iter().map(|(_, kills)| kills).sum();
-        let duplicates = self.reconciliation.get("duplicates_absorbed");
-        let broker = match self.broker_kills {
-            0 => "",
-            _ => " and one of the broker",
-        };
-        let text = format!(
-            "{} orders, {kills} kills{broker}, {:.1} s, {} duplicates absorbed (--seed {})",
-            self.orders,
-            self.seconds,
-            duplicates.unwrap_or(&Value::Null),
-            self.seed
-        );
-        match self.is_good() {
-            true => Outcome::Passed(text),
-            false => Outcome::Failed(format!(
-                "it does not balance: {text}\n{:#}",
-                self.reconciliation
-            )),
-        }
-    }
-}
-
-/// The looks at the example's state.
-struct Looking {
-    status: Status,
-    /// When the latest began, and when the next is due.
-    begun: Instant,
-    next: Instant,
-    moved: Instant,
-}
-
-impl Looking {
-    fn new(now: Instant) -> Self {
-        Self {
-            status: Status::default(),
-            begun: now,
-            next: now + LOOK_EVERY,
-            moved: now,
-        }
-    }
-
-    /// Takes what a look found.
-    fn take(&mut self, begun: Instant, status: Option<Status>) -> Result<()> {
-        let now = Instant::now();
-        if let Some(status) = status {
-            if status.moved() != self.status.moved() {
-                self.moved = now;
-            }
-            (self.status, self.begun) = (status, begun);
-        }
-        self.next = now + LOOK_EVERY;
-        if self.moved.elapsed() > PATIENCE {
-            let status = &self.status;
-            bail!(
-                "nothing has moved for {} s: {} orders placed, {} of {} events published, {} of {} handled",
-                PATIENCE.as_secs(),
-                status.orders.placed,
-                status.sum(|one| one.published),
-                status.sum(|one| one.events),
-                status.sum(|one| one.handled),
-                status.sum(|one| one.to_handle),
-            );
-        }
-        Ok(())
     }
 }
 

@@ -19,10 +19,11 @@
 //!
 //! What comes from others may lack all but `id`, `type`, `source` and `specversion`. Then the schema
 //! version is 1, the correlation id is the id, the time is that of the broker, and what has a
-//! `partitionkey` (or a Kafka key) is ordered by it as an aggregate of the type `source`. An `id`
-//! that is no UUID becomes one: the first half of the SHA-256 of source and id, as a UUID of version
-//! 8. A `time` that is a whole number is AMQP's, the milliseconds since 1970. Attributes that have no
-//! place in the envelope become its headers.
+//! `partitionkey` (or a Kafka key) is ordered by it as an aggregate of the type `source`. An `id` is
+//! unique with its source alone, so unless `schemaversion` says that one of ours made it, it becomes
+//! a UUID of version 8: the first half of a SHA-256 of source and id. A `time` that is a whole number
+//! is AMQP's, the milliseconds since 1970. Attributes that have no place in the envelope become its
+//! headers.
 
 mod reading;
 mod writing;

@@ -9,6 +9,9 @@
 
 #[path = "faults/broken_on_purpose.rs"]
 mod broken_on_purpose;
+#[cfg(feature = "brokers")]
+#[path = "faults/on_brokers.rs"]
+mod on_brokers;
 #[path = "faults/run.rs"]
 mod run;
 

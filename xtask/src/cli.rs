@@ -23,7 +23,8 @@ pub(crate) enum Task {
     Tidy,
     /// Builds the book and checks its listings and links
     Book,
-    /// Runs the fault matrix: each fault on each database, with exact counts of what it came to
+    /// Runs the fault matrix: each fault on each database and broker, with exact counts of what it
+    /// came to
     Faults(FaultsOptions),
     /// Lets random faults strike under load for some minutes, and counts
     Soak(SoakOptions),
@@ -75,9 +76,14 @@ pub(crate) struct RunOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct FaultsOptions {
-    /// Only this fault; may be repeated. An unknown one lists those that there are
-    #[arg(long, value_name = "FAULT")]
+    /// Only cells with this in their name, such as `poison`, `nats` or `kafka: killed`; may be
+    /// repeated. An unknown one lists those that there are
+    #[arg(long, value_name = "CELL")]
     pub(crate) only: Vec<String>,
+
+    /// Only list the cells
+    #[arg(long)]
+    pub(crate) list: bool,
 
     /// At least so many messages a run; unless told, each fault has its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -128,6 +134,10 @@ pub(crate) enum Sabotage {
     SwapsMessages,
     /// Writers change aggregates without their events
     HalfCommits,
+    /// The publisher confirms what it was given, whether the broker answers or not
+    ConfirmsOnHope,
+    /// Consumers acknowledge messages before they handle them
+    AcksBeforeCommit,
 }
 
 impl Sabotage {
@@ -138,6 +148,8 @@ impl Sabotage {
             Self::DropsMessages => "drops-messages",
             Self::SwapsMessages => "swaps-messages",
             Self::HalfCommits => "half-commits",
+            Self::ConfirmsOnHope => "confirms-on-hope",
+            Self::AcksBeforeCommit => "acks-before-commit",
         }
     }
 }

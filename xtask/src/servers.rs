@@ -151,6 +151,31 @@ fn not_there(error: &StartError, missing: Option<anyhow::Error>) -> String {
     format!("{error}{missing}")
 }
 
+/// Looks for the programs of these kinds, each as a step of the report, and installs what is missing
+/// if that may be: somebody else starts them. Gives what that one needs in its environment.
+pub(crate) fn find(
+    kinds: &[Kind],
+    workspace: &Workspace,
+    policy: Policy,
+    report: &mut Report,
+) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut environment = Vec::new();
+    for kind in kinds.iter().copied() {
+        report.step(&format!("find {kind}"), || {
+            if let Err(error) = make_available(kind, workspace, policy) {
+                return Ok(Outcome::NotExercised(format!("{error:#}")));
+            }
+            let program = kind.program()?;
+            let detail = program.display().to_string();
+            if kind == Kind::Kafka {
+                environment.push((KAFKA_SERVER, program));
+            }
+            Ok(Outcome::Passed(detail))
+        })?;
+    }
+    Ok(environment)
+}
+
 /// Installs a server that is missing; the error says why it still is.
 fn make_available(kind: Kind, workspace: &Workspace, policy: Policy) -> Result<()> {
     if kind.program().is_ok() {

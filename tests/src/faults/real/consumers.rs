@@ -7,7 +7,8 @@ use sqlx::Postgres;
 use super::server::BrokerServer;
 use crate::faults::{BrokerAddress, Stage};
 
-/// Members of the group die, leave in good order and oversleep in turn, with messages in work.
+/// Members of the group leave in good order, die and oversleep in turn, with messages in work, and
+/// come back when the others have taken over.
 pub(super) async fn moved(stage: &mut Stage<'_, Postgres>, server: &BrokerServer) {
     stage.enough_strikes = 3;
     let mut consumer = stage.plan().only_consumes();
@@ -25,29 +26,24 @@ pub(super) async fn moved(stage: &mut Stage<'_, Postgres>, server: &BrokerServer
     while !stage.is_over().await {
         go_on(stage).await;
         let number = members[stage.dice.usize(0..3)];
-        let (from, to) = server.silence();
         match turn % 3 {
-            0 => {
+            1 if server.misses_silent_members() => {
                 stage.workers[number].kill();
-                // The others take over before it is back. The Kafka server of the tests would wait
-                // for ever for a dead leader if somebody joined before.
-                stage.pause(from, to).await;
-                go_on(stage).await;
+                go_on_alone(stage).await;
                 stage.succeed(number);
             }
-            1 => {
+            2 if server.misses_silent_members() => {
+                stage.workers[number].pause();
+                go_on_alone(stage).await;
+                stage.workers[number].wake();
+            }
+            _ => {
                 if !stage.workers[number].finish().await {
                     let problem = "a consumer did not end in good order";
                     stage.problems.push(problem.to_owned());
                 }
                 go_on(stage).await;
                 stage.succeed(number);
-            }
-            _ => {
-                stage.workers[number].pause();
-                stage.pause(from, to).await;
-                go_on(stage).await;
-                stage.workers[number].wake();
             }
         }
         stage.strikes += 1;
@@ -69,6 +65,12 @@ pub(super) async fn panicking(stage: &mut Stage<'_, Postgres>) {
     }
     // `drain` finds both workers alive.
     stage.drain().await;
+}
+
+/// Waits for longer than leases and heartbeats last, and until the others have gone on.
+async fn go_on_alone(stage: &mut Stage<'_, Postgres>) {
+    stage.pause(2600, 3200).await;
+    go_on(stage).await;
 }
 
 /// Waits until some more messages have their effect.

@@ -18,7 +18,8 @@ pub(super) async fn killed(stage: &mut Stage<'_, Postgres>, server: &mut BrokerS
         // Everything is under way again when it is struck.
         stage.wait_for_effects(effects + 50).await;
         server.go_down();
-        stage.pause(200, 600).await;
+        // Longer than a confirmation may take: what is under way fails.
+        stage.pause(1100, 1500).await;
         server.come_up();
         stage.strikes += 1;
     }

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use serde::Deserialize;
 
 /// What the program `faults` tells, a line each.
@@ -8,8 +10,8 @@ pub(super) enum Line {
     Runs { runs: u64 },
     /// A run begins.
     Begin {
-        fault: String,
-        database: String,
+        #[serde(flatten)]
+        cell: Cell,
         messages: u64,
     },
     /// How far it has come.
@@ -18,17 +20,43 @@ pub(super) enum Line {
     End(End),
     /// It can't be tried here.
     NotExercised {
-        fault: String,
-        database: String,
+        #[serde(flatten)]
+        cell: Cell,
         why: String,
     },
+}
+
+/// What is tried where.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Cell {
+    pub(super) fault: String,
+    pub(super) database: String,
+    /// `harness`, or a real one.
+    pub(super) broker: String,
+}
+
+impl Cell {
+    /// Whether its broker is a real one.
+    pub(super) fn is_on_real_broker(&self) -> bool {
+        self.broker != "harness"
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.is_on_real_broker() {
+            true => &self.broker,
+            false => &self.database,
+        };
+        write!(f, "{} on {place}", self.fault)
+    }
 }
 
 /// What a run came to.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct End {
-    pub(super) fault: String,
-    pub(super) database: String,
+    #[serde(flatten)]
+    pub(super) cell: Cell,
     pub(super) seed: u64,
     pub(super) clean: bool,
     pub(super) messages: u64,

@@ -4,6 +4,7 @@
 //! JSON for each thing that happens. Here it is built, given servers, and shown.
 
 pub(crate) mod clock_library;
+mod grid;
 mod lines;
 mod view;
 
@@ -16,13 +17,16 @@ use serde_json::{Value, json};
 use crate::cli::{Database, FaultsOptions, RunOptions, Sabotage, SoakOptions};
 use crate::process;
 use crate::report::{Outcome, Report};
-use crate::servers::{Policy, Servers};
+use crate::servers::{self, Policy, Servers};
 use crate::workspace::Workspace;
 use lines::Line;
 use view::View;
 
 /// Runs the matrix; `false` if a promise was broken.
 pub(crate) fn matrix(workspace: &Workspace, options: &FaultsOptions) -> Result<bool> {
+    if options.list {
+        return list(workspace, options);
+    }
     let wanted = json!({
         "only": options.only,
         "messages": options.messages,
@@ -30,7 +34,27 @@ pub(crate) fn matrix(workspace: &Workspace, options: &FaultsOptions) -> Result<b
         "database": options.run.database.map(Database::key),
         "seed": options.run.seed,
     });
-    run(workspace, "matrix", &wanted, &options.run)
+    // Some cells start brokers of their own.
+    let brokers = match options.run.database {
+        Some(Database::Sqlite) => &[][..],
+        _ => &[Kind::Nats, Kind::Kafka, Kind::RabbitMq, Kind::Redis],
+    };
+    run(workspace, "matrix", &wanted, brokers, &options.run)
+}
+
+/// Tells which cells there are.
+fn list(workspace: &Workspace, options: &FaultsOptions) -> Result<bool> {
+    if let Outcome::Failed(how) = build(workspace)? {
+        bail!("the workers can't be built: {how}");
+    }
+    let wanted = json!({
+        "list": true,
+        "only": options.only,
+        "database": options.run.database.map(Database::key),
+    });
+    let mut command = Command::new(workspace.target.join("debug/faults"));
+    let status = process::run(command.arg("matrix").arg(wanted.to_string()))?;
+    Ok(status.success())
 }
 
 /// Soaks; `false` if a promise was broken.
@@ -40,10 +64,16 @@ pub(crate) fn soak(workspace: &Workspace, options: &SoakOptions) -> Result<bool>
         "database": options.run.database.map(Database::key),
         "seed": options.run.seed,
     });
-    run(workspace, "soak", &wanted, &options.run)
+    run(workspace, "soak", &wanted, &[], &options.run)
 }
 
-fn run(workspace: &Workspace, task: &str, wanted: &Value, options: &RunOptions) -> Result<bool> {
+fn run(
+    workspace: &Workspace,
+    task: &str,
+    wanted: &Value,
+    brokers: &[Kind],
+    options: &RunOptions,
+) -> Result<bool> {
     let policy = Policy {
         install: !options.no_install,
         require_all: options.require_all,
@@ -62,12 +92,13 @@ fn run(workspace: &Workspace, task: &str, wanted: &Value, options: &RunOptions) 
             &mut report,
         )?),
     };
+    let environment = servers::find(brokers, workspace, policy, &mut report)?;
     report.step("build the workers", || build(workspace))?;
     if report.has_failed() {
         bail!("what the runs need could not be made ready");
     }
     let mut command = Command::new(workspace.target.join("debug/faults"));
-    command.arg(task).arg(wanted.to_string());
+    command.arg(task).arg(wanted.to_string()).envs(environment);
     if let Some(servers) = &servers {
         servers.announce_to(&mut command);
     }
@@ -97,7 +128,9 @@ fn run(workspace: &Workspace, task: &str, wanted: &Value, options: &RunOptions) 
 fn build(workspace: &Workspace) -> Result<Outcome> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--quiet", "--package", "outbox-tests"]);
-    let status = process::run(cargo.args(["--bin", "faults"])).context("cargo build")?;
+    // Without the brokers' features, there would be no cells of them.
+    cargo.args(["--all-features", "--bin", "faults"]);
+    let status = process::run(&mut cargo).context("cargo build")?;
     Ok(match status.success() {
         true => Outcome::Passed(String::new()),
         false => Outcome::Failed(process::describe(status)),

@@ -3,7 +3,8 @@ use std::io::IsTerminal;
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::lines::{End, Line};
+use super::grid;
+use super::lines::{Cell, End, Line};
 
 /// Shows the runs while they go on, and all of them at the end.
 pub(super) struct View {
@@ -14,9 +15,8 @@ pub(super) struct View {
     ends: Vec<Result<End, NotTried>>,
 }
 
-struct NotTried {
-    fault: String,
-    database: String,
+pub(super) struct NotTried {
+    pub(super) cell: Cell,
     why: String,
 }
 
@@ -52,14 +52,9 @@ impl View {
     pub(super) fn show(&mut self, line: Line, text: &str) {
         match line {
             Line::Runs { runs } => self.runs = runs,
-            Line::Begin {
-                fault,
-                database,
-                messages,
-            } => {
+            Line::Begin { cell, messages } => {
                 let (number, runs) = (self.done + 1, self.runs);
-                self.bar
-                    .set_prefix(format!("{number}/{runs} {fault} on {database}"));
+                self.bar.set_prefix(format!("{number}/{runs} {cell}"));
                 self.bar.reset();
                 self.bar.set_length(messages);
             }
@@ -72,23 +67,14 @@ impl View {
                 let seconds = end.millis as f64 / 1000.0;
                 let word = if end.clean { "clean" } else { "BROKEN" };
                 let news = format!(
-                    "{} on {}: {word}, {} messages in {seconds:.1} s",
-                    end.fault, end.database, end.messages
+                    "{}: {word}, {} messages in {seconds:.1} s",
+                    end.cell, end.messages
                 );
                 self.end(Ok(end), &news, text);
             }
-            Line::NotExercised {
-                fault,
-                database,
-                why,
-            } => {
-                let news = format!("{fault} on {database}: not exercised: {why}");
-                let end = NotTried {
-                    fault,
-                    database,
-                    why,
-                };
-                self.end(Err(end), &news, text);
+            Line::NotExercised { cell, why } => {
+                let news = format!("{cell}: not exercised: {why}");
+                self.end(Err(NotTried { cell, why }), &news, text);
             }
         }
     }
@@ -105,8 +91,11 @@ impl View {
             return sum;
         }
         println!("\n{}", table(&self.ends));
+        if let Some(grid) = grid::of_brokers(&self.ends) {
+            println!("\n{grid}");
+        }
         for end in self.ends.iter().flatten() {
-            let place = format!("{} on {}", end.fault, end.database);
+            let place = &end.cell;
             if !end.remark.is_empty() {
                 println!("{place}: {}", end.remark);
             }
@@ -118,10 +107,7 @@ impl View {
             }
         }
         for end in self.ends.iter().filter_map(|end| end.as_ref().err()) {
-            println!(
-                "{} on {}: not exercised: {}",
-                end.fault, end.database, end.why
-            );
+            println!("{}: not exercised: {}", end.cell, end.why);
         }
         let Sum {
             broken,
@@ -150,6 +136,7 @@ fn table(ends: &[Result<End, NotTried>]) -> Table {
     table.set_header([
         "fault",
         "database",
+        "broker",
         "messages",
         "lost",
         "duplicated",
@@ -164,8 +151,9 @@ fn table(ends: &[Result<End, NotTried>]) -> Table {
     for end in ends {
         table.add_row(match end {
             Ok(end) => vec![
-                end.fault.clone(),
-                end.database.clone(),
+                end.cell.fault.clone(),
+                end.cell.database.clone(),
+                end.cell.broker.clone(),
                 end.messages.to_string(),
                 end.lost.to_string(),
                 end.duplicated.to_string(),
@@ -178,14 +166,19 @@ fn table(ends: &[Result<End, NotTried>]) -> Table {
                 if end.clean { "clean" } else { "BROKEN" }.to_owned(),
             ],
             Err(end) => {
-                let mut row = vec![end.fault.clone(), end.database.clone()];
-                row.resize(11, "-".to_owned());
+                let Cell {
+                    fault,
+                    database,
+                    broker,
+                } = end.cell.clone();
+                let mut row = vec![fault, database, broker];
+                row.resize(12, "-".to_owned());
                 row.push("not exercised".to_owned());
                 row
             }
         });
     }
-    for column in table.column_iter_mut().skip(2).take(9) {
+    for column in table.column_iter_mut().skip(3).take(9) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
@@ -197,7 +190,8 @@ mod tests {
 
     fn end(clean: bool) -> String {
         format!(
-            r#"{{"line":"end","fault":"poison","database":"sqlite","seed":7,"clean":{clean},
+            r#"{{"line":"end","fault":"poison","database":"sqlite",
+            "broker":"harness","seed":7,"clean":{clean},
             "messages":10,"lost":0,"duplicated":0,"out_of_order":0,"torn":0,"strikes":1,
             "repeats":0,"problems":[],"remark":"","millis":1500,"peak_memory":20480}}"#
         )
@@ -213,8 +207,8 @@ mod tests {
 
     #[test]
     fn broken_runs_and_those_not_tried_are_counted() {
-        let not_tried =
-            r#"{"line":"not_exercised","fault":"f","database":"postgres","why":"no server"}"#;
+        let not_tried = r#"{"line":"not_exercised","fault":"f","database":"postgres",
+            "broker":"nats","why":"no server"}"#;
         let sum = sum_of(&[&end(true), &end(false), not_tried]);
         let expected = Sum {
             broken: 1,

@@ -96,6 +96,13 @@ pub trait Deliveries: Send {
     /// # Cancel safety
     /// A dropped call loses no message: what had arrived comes with the next call.
     async fn next(&mut self) -> Result<Option<Delivery>, BrokerError>;
+
+    /// What keeps messages from coming although the subscription stands, if the adapter knows: a
+    /// connection that it makes anew by itself, say. The consumer asks every second while it waits,
+    /// and tells it in its health.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }
 
 #[async_trait]

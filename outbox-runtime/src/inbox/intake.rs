@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -15,6 +15,9 @@ use crate::broker::{Acknowledge, BrokerError, Deliveries, Delivery, Subscriber, 
 use crate::error_text;
 use crate::health::{HealthHandle, Milestone};
 use crate::store::Backend;
+
+/// How often to ask a subscription that brings nothing whether it can.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Takes the messages of one subscription to the crew, and subscribes anew when that breaks.
 pub(super) struct Intake<'a, DB: Backend> {
@@ -54,7 +57,7 @@ impl<DB: Backend> Intake<'_, DB> {
             self.health.degrade(&source.part, reason);
             // The service takes writes without its broker.
             self.health.make_ready(SUBSCRIPTION);
-            let wait = tokio::time::sleep(self.backoff.delay(failures));
+            let wait = sleep(self.backoff.delay(failures));
             source.stop.run_until_cancelled(wait).await;
         }
         self.health.recover(&source.part);
@@ -90,11 +93,15 @@ impl<DB: Backend> Intake<'_, DB> {
             let taken = match &source.in_work {
                 None => {
                     let place = stop.run_until_cancelled(self.crew.places.one()).await??;
-                    let taken = stop.run_until_cancelled(deliveries.next()).await?;
+                    let next = self.next(source, deliveries);
+                    let taken = stop.run_until_cancelled(next).await?;
                     taken.map(|delivery| delivery.map(|delivery| (delivery, place)))
                 }
                 // Many partitions that are quiet must not keep the places of those that are not.
-                Some(in_work) => match stop.run_until_cancelled(deliveries.next()).await? {
+                Some(in_work) => match stop
+                    .run_until_cancelled(self.next(source, deliveries))
+                    .await?
+                {
                     Ok(Some(delivery)) => {
                         let place = stop.run_until_cancelled(self.crew.places.one()).await??;
                         Ok(Some((counted(delivery, in_work), place)))
@@ -112,6 +119,39 @@ impl<DB: Backend> Intake<'_, DB> {
                 }
                 Ok(None) => return Some("the broker ended the subscription".to_owned()),
                 Err(error) => return Some(error_text::of_error(&error)),
+            }
+        }
+    }
+}
+
+impl<DB: Backend> Intake<'_, DB> {
+    /// The next delivery, with a look now and then at what keeps it from coming.
+    async fn next(
+        &self,
+        source: &Source,
+        deliveries: &mut Box<dyn Deliveries>,
+    ) -> Result<Option<Delivery>, BrokerError> {
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                biased;
+                next = deliveries.next() => {
+                    if is_told {
+                        self.health.recover(&source.part);
+                    }
+                    return next;
+                }
+                () = sleep(LOOK_EVERY) => match deliveries.trouble() {
+                    Some(trouble) => {
+                        self.health.degrade(&source.part, trouble);
+                        is_told = true;
+                    }
+                    None if is_told => {
+                        self.health.recover(&source.part);
+                        is_told = false;
+                    }
+                    None => {}
+                },
             }
         }
     }

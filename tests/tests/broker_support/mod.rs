@@ -14,6 +14,7 @@ use std::time::Duration;
 use outbox_runtime::backoff::Backoff;
 use outbox_runtime::broker::Broker;
 use outbox_runtime::handler::States;
+use outbox_runtime::health::HealthHandle;
 use outbox_runtime::inbox::{Consumer, ConsumerOptions};
 use outbox_runtime::prelude::*;
 use outbox_tests::brokers::suite::{Ground, Member, event, wait_until};
@@ -134,6 +135,45 @@ pub async fn an_effect_is_there_once_although_broker_and_consumers_die<B: TestBr
     instances.iter().for_each(JoinHandle::abort);
 }
 
+/// A service that only consumes says that its broker is away, and that it is back.
+pub async fn health_tells_of_a_broker_that_is_away<B: TestBroker>() {
+    let Some(mut ground) = Ground::<B>::private() else {
+        return;
+    };
+    let fixture = with_effects().await;
+    let broker = ground.broker();
+    introduce(&broker).await;
+    let (health, instance) = start_with_health(&fixture, &broker, &Panicked::default());
+    let patience = Duration::from_secs(90);
+    let publish = async |sequence| {
+        let message = [event("Happened", "1", sequence)];
+        wait_until("it is published", async || {
+            broker.publish(&message).await[0].is_ok()
+        })
+        .await;
+        wait_until("it is handled", async || {
+            effects(&fixture).await == sequence
+        })
+        .await;
+    };
+    publish(1).await;
+    let healthy = health.wait_for(|health| health.is_healthy());
+    tokio::time::timeout(patience, healthy)
+        .await
+        .expect("it is healthy");
+    ground.server().stop();
+    let degraded = health.wait_for(|health| !health.is_healthy());
+    let degraded = tokio::time::timeout(patience, degraded).await;
+    println!("{}", degraded.expect("it is told"));
+    ground.server().run().unwrap();
+    let healthy = health.wait_for(|health| health.is_healthy());
+    tokio::time::timeout(patience, healthy)
+        .await
+        .expect("it is healthy again");
+    publish(2).await;
+    instance.abort();
+}
+
 /// One aggregate fails for good, one handler panics, one message is none.
 pub async fn poison_stops_its_own_aggregate_and_what_is_malformed_is_kept<B: TestBroker>() {
     let Some(ground) = Ground::<B>::shared() else {
@@ -202,6 +242,14 @@ fn start(
     broker: &Arc<dyn Broker>,
     panicked: &Panicked,
 ) -> JoinHandle<()> {
+    start_with_health(fixture, broker, panicked).1
+}
+
+fn start_with_health(
+    fixture: &Fixture<Sqlite>,
+    broker: &Arc<dyn Broker>,
+    panicked: &Panicked,
+) -> (HealthHandle, JoinHandle<()>) {
     let mut states = States::default();
     states.insert(panicked.clone());
     let backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(100));
@@ -213,9 +261,11 @@ fn start(
         .with_states(states)
         .with_options(options)
         .select_consumers(|name| name == "record");
-    tokio::spawn(async move {
+    let health = consumer.health();
+    let task = tokio::spawn(async move {
         consumer.run_until(std::future::pending()).await.unwrap();
-    })
+    });
+    (health, task)
 }
 
 /// Makes what the service's group needs at the broker, where a group gets only what is published
@@ -253,6 +303,11 @@ macro_rules! handling_suite {
                     $kit,
                 >()
                 .await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn health_tells_of_a_broker_that_is_away() {
+                crate::broker_support::health_tells_of_a_broker_that_is_away::<$kit>().await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -50,6 +50,8 @@ struct State {
     /// Whether the group has said what is this member's since it was asked last.
     is_settled: bool,
     end: Option<End>,
+    /// Why nothing comes, while no broker answers.
+    trouble: Option<String>,
 }
 
 /// Why nothing more is delivered.
@@ -125,6 +127,11 @@ impl Assignment {
         self.answered.notify_one();
     }
 
+    /// Why nothing comes, while no broker answers.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.lock().trouble.clone()
+    }
+
     /// Ends the member.
     pub(super) fn close(&self) {
         self.end(End::Closed);
@@ -136,6 +143,10 @@ impl Assignment {
     /// Ends the subscription with an error, unless it has ended.
     pub(super) fn fail(&self, error: BrokerError) {
         self.end(End::Failed(Some(error)));
+    }
+
+    pub(super) fn set_trouble(&self, trouble: Option<String>) {
+        self.lock().trouble = trouble;
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -9,7 +9,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::topic_partition_list::TopicPartitionList;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::assignment::{Assignment, Place};
 use super::group::GroupEvents;
@@ -24,6 +24,10 @@ const ROOM_WITHIN: Duration = Duration::from_millis(200);
 /// How long to wait for the group before it is left, and how often to look.
 const SETTLE_WITHIN: Duration = Duration::from_secs(2);
 const SETTLE_LOOK: Duration = Duration::from_millis(10);
+/// How often a broker is asked whether it is there again, and how long its answer may take, for which
+/// the member's thread waits.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 /// A seek is done by librdkafka itself, without the broker.
 const SEEK_WITHIN: Duration = Duration::from_secs(5);
 
@@ -48,8 +52,14 @@ impl Member {
         let _ending = Ending(&self.assignment);
         let mut is_paused = false;
         let mut told_at = Instant::now();
+        let mut asked_at = told_at;
         while !self.assignment.has_ended() {
             self.go_back();
+            let is_in_trouble = self.assignment.trouble().is_some();
+            if is_in_trouble && asked_at.elapsed() >= ASK_EVERY {
+                self.ask_whether_it_is_over();
+                asked_at = Instant::now();
+            }
             if told_at.elapsed() >= TELL_EVERY {
                 self.tell();
                 told_at = Instant::now();
@@ -71,6 +81,7 @@ impl Member {
                 },
                 () = self.assignment.answered() => {}
                 () = sleep_until(told_at + TELL_EVERY), if self.assignment.has_news() => {}
+                () = sleep_until(asked_at + ASK_EVERY), if is_in_trouble => {}
             }
         }
         self.tell_for_good();
@@ -88,6 +99,18 @@ impl Member {
             if Instant::now() >= limit {
                 return;
             }
+        }
+    }
+
+    /// librdkafka tells when it lost all brokers, and not when it has one again.
+    fn ask_whether_it_is_over(&self) {
+        let topic = self.own.first().or(self.foreign.first());
+        let answer = self
+            .consumer
+            .fetch_metadata(topic.map(String::as_str), ANSWER_WITHIN);
+        if answer.is_ok() {
+            info!("a Kafka broker answers again");
+            self.assignment.set_trouble(None);
         }
     }
 
@@ -215,10 +238,11 @@ impl Member {
                 | RDKafkaErrorCode::InconsistentGroupProtocol,
             ) => fail(context.explain(error)),
             Some(RDKafkaErrorCode::AllBrokersDown) => {
-                warn!(
-                    trouble = context.trouble(),
-                    "no Kafka broker answers; connecting again"
-                );
+                let trouble = context.trouble();
+                warn!(trouble, "no Kafka broker answers; connecting again");
+                let trouble = trouble.unwrap_or_else(|| error.to_string());
+                let text = format!("no Kafka broker answers: {trouble}");
+                self.assignment.set_trouble(Some(text));
             }
             _ => debug!(%error, "librdkafka goes on by itself"),
         }

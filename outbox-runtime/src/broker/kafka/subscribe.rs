@@ -158,6 +158,10 @@ impl Deliveries for Reader {
             waiting.decoded.deliver(attempt, answer)
         }))
     }
+
+    fn trouble(&self) -> Option<String> {
+        self.assignment.trouble()
+    }
 }
 
 impl Drop for Reader {

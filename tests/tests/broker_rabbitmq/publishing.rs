@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use lapin::options::{BasicConsumeOptions, ConfirmSelectOptions};
+use lapin::options::{BasicConsumeOptions, ConfirmSelectOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use outbox_runtime::broker::{ContentMode, Publisher, RabbitMqBroker, Unroutable};
 use outbox_servers::Setup;
 use outbox_tests::brokers::RabbitMq;
 use outbox_tests::brokers::suite::{Ground, Member, event, wait_until};
 
-use super::{channel, exchange, rabbit, read_all, sequence};
+use super::{channel, exchange, publish, rabbit, read_all, sequence};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_what_no_queue_is_bound_for_is_refused() {
     let Some(ground) = Ground::<RabbitMq>::shared() else {
         return;
     };
-    let broker = rabbit(&ground);
+    let broker = rabbit(&ground).unroutable_after(Duration::ZERO);
     let mut reader = read_all(&broker, &["Read"]).await;
     // Side by side in one call, so that returns and confirmations of many come together.
     for round in 1..=5 {
@@ -57,6 +57,7 @@ async fn what_may_have_no_reader_counts_as_published() {
     let _reader = read_all(&broker, &["Read"]).await;
     let messages = [event("Unread", "1", 1), event("Other", "2", 1)];
     let named = broker.clone().nobody_reads(["Unread"]);
+    let named = named.unroutable_after(Duration::ZERO);
     let results = named.publish(&messages).await;
     assert!(results[0].is_ok(), "{results:?}");
     assert!(!results[1].as_ref().unwrap_err().is_transient());
@@ -69,23 +70,56 @@ async fn what_may_have_no_reader_counts_as_published() {
     }
 }
 
+/// Whoever made the exchange: consumers that are about to bind are in other processes, too.
 #[tokio::test]
-async fn behind_an_exchange_that_was_just_made_queues_are_waited_for() {
+async fn queues_are_waited_for_behind_an_exchange_that_any_relay_made() {
     let Some(ground) = Ground::<RabbitMq>::shared() else {
         return;
     };
-    let broker = rabbit(&ground);
+    let relays = [rabbit(&ground), rabbit(&ground)];
     let message = event("Happened", "1", 1);
-    let results = broker.publish(std::slice::from_ref(&message)).await;
-    assert!(
-        results[0].as_ref().unwrap_err().is_transient(),
-        "{results:?}"
-    );
-    let mut reader = read_all(&broker, &["Happened"]).await;
-    for result in broker.publish(std::slice::from_ref(&message)).await {
-        result.unwrap();
+    for relay in &relays {
+        let results = relay.publish(std::slice::from_ref(&message)).await;
+        let error = results[0].as_ref().unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        let text = error.to_string();
+        for part in ["since 2", "30s", "nobody_reads", &exchange(&ground)] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains(&message.payload), "{text}");
     }
-    assert_eq!(reader.next().await.unwrap().unwrap().message, message);
+    let mut reader = read_all(&rabbit(&ground), &["Happened"]).await;
+    for relay in &relays {
+        publish(relay, std::slice::from_ref(&message)).await;
+        let delivery = reader.next().await.unwrap().unwrap();
+        assert_eq!(delivery.message, message);
+        delivery.ack().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_stays_without_a_queue_is_refused_after_a_time_that_counts_anew_after_a_success() {
+    let Some(ground) = Ground::<RabbitMq>::shared() else {
+        return;
+    };
+    let broker = rabbit(&ground).unroutable_after(Duration::from_millis(1_500));
+    let is_transient = async |event_type: &str| {
+        let results = broker.publish(&[event(event_type, "1", 1)]).await;
+        results[0].as_ref().unwrap_err().is_transient()
+    };
+    assert!(is_transient("Happened").await);
+    wait_until("the time is over", async || !is_transient("Happened").await).await;
+    // Another kind has a time of its own.
+    assert!(is_transient("Paid").await);
+    drop(read_all(&broker, &["Happened"]).await);
+    publish(&broker, &[event("Happened", "1", 1)]).await;
+    let (_connection, channel) = channel(&ground).await;
+    for partition in 0..4 {
+        let queue = format!("{}.group.{partition}", exchange(&ground));
+        let deleted = channel.queue_delete(queue.into(), QueueDeleteOptions::default());
+        deleted.await.unwrap();
+    }
+    assert!(is_transient("Happened").await);
 }
 
 #[tokio::test]

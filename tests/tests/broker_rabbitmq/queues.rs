@@ -1,15 +1,22 @@
 //! Exchanges, queues and bindings.
 
-use lapin::ExchangeKind;
-use lapin::options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeleteOptions};
-use lapin::types::FieldTable;
-use outbox_runtime::broker::{
-    ForeignTopic, Publisher, QueueType, RabbitMqBroker, Subscriber, Subscription,
-};
-use outbox_tests::brokers::RabbitMq;
-use outbox_tests::brokers::suite::{Ground, event, wait_until};
+use std::ops::Range;
+use std::time::Duration;
 
-use super::{channel, exchange, publish, rabbit, read_all, sequence};
+use lapin::options::{
+    BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions, ExchangeDeleteOptions,
+    QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Confirmation, ExchangeKind};
+use outbox_runtime::Message;
+use outbox_runtime::broker::{
+    ForeignEvent, ForeignTopic, Publisher, QueueType, RabbitMqBroker, Subscriber, Subscription,
+};
+use outbox_tests::brokers::suite::{Ground, event, wait_until};
+use outbox_tests::brokers::{RabbitMq, TestBroker};
+
+use super::{Reading, channel, exchange, publish, rabbit, read_all, sequence};
 
 /// Otherwise what belongs to partitions that nobody has leased yet would go nowhere.
 #[tokio::test]
@@ -59,34 +66,117 @@ async fn a_queue_of_another_type_is_reported_with_what_to_do() {
     assert_eq!(sequence(&reader.next().await.unwrap().unwrap()), 1);
 }
 
-/// Nothing tells readers of it: their queues are still there.
+/// Nothing tells readers of it: their queues are still there. The relay is a process of its own, and
+/// it is a reader of half of the partitions that makes the exchange again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exchange_that_was_deleted_is_bound_again() {
     let Some(ground) = Ground::<RabbitMq>::shared() else {
         return;
     };
-    let broker = rabbit(&ground);
-    let mut reader = read_all(&broker, &["Happened"]).await;
-    publish(&broker, &[event("Happened", "1", 1)]).await;
-    let (_connection, channel) = channel(&ground).await;
+    let mut first = half(&ground, 0..2).await;
+    // So that they don't look after their bindings at the same moment.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let mut second = half(&ground, 2..4).await;
+    let relay = rabbit(&ground);
+    publish(&relay, &one_of_each(1)).await;
+    delete_and_wait_until_it_is_made_again(&ground).await;
+    publish_as_a_relay(&relay, one_of_each(2)).await;
+    first.append(&mut second);
+    let mut arrived = take(&mut first, 2 * AGGREGATES).await;
+    arrived.sort_unstable();
+    assert_eq!(arrived, [[1; AGGREGATES], [2; AGGREGATES]].concat());
+}
+
+/// Partitions that nobody reads at the moment would stay unbound otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_misses_the_exchange_binds_the_queues_of_all_partitions() {
+    let Some(ground) = Ground::<RabbitMq>::shared() else {
+        return;
+    };
+    let readers = half(&ground, 0..2).await;
+    delete_and_wait_until_it_is_made_again(&ground).await;
+    publish_as_a_relay(&rabbit(&ground), one_of_each(1)).await;
+    drop(readers);
+    let mut all = [read_all(&rabbit(&ground), &["Happened"]).await];
+    assert_eq!(take(&mut all, AGGREGATES).await, [1; AGGREGATES]);
+}
+
+const AGGREGATES: usize = 40;
+
+/// A message of each of so many aggregates that all partitions have some.
+fn one_of_each(sequence: i64) -> Vec<Message> {
+    (0..AGGREGATES)
+        .map(|n| event("Happened", &n.to_string(), sequence))
+        .collect()
+}
+
+/// An instance that has leased these partitions of four.
+async fn half(ground: &Ground<RabbitMq>, partitions: Range<u16>) -> Vec<Reading> {
+    let broker = rabbit(ground);
+    let subscription = Subscription::new("group", ["Happened"]);
+    let mut readers = Vec::new();
+    for partition in partitions {
+        let subscription = subscription.of_partition(partition);
+        readers.push(broker.subscribe(subscription).await.unwrap());
+    }
+    readers
+}
+
+async fn delete_and_wait_until_it_is_made_again(ground: &Ground<RabbitMq>) {
+    let (connection, channel) = channel(ground).await;
     let deleted =
-        channel.exchange_delete(exchange(&ground).into(), ExchangeDeleteOptions::default());
+        channel.exchange_delete(exchange(ground).into(), ExchangeDeleteOptions::default());
     deleted.await.unwrap();
-    wait_until("the message is taken", async || {
-        match &broker.publish(&[event("Happened", "1", 2)]).await[0] {
-            Ok(()) => true,
-            Err(error) => {
-                assert!(error.is_transient(), "{error}");
-                false
-            }
-        }
+    wait_until("a reader makes the exchange", async || {
+        let options = ExchangeDeclareOptions {
+            passive: true,
+            ..ExchangeDeclareOptions::default()
+        };
+        // The server closes the channel when there is none.
+        let channel = connection.create_channel().await.unwrap();
+        let found = channel.exchange_declare(
+            exchange(ground).into(),
+            ExchangeKind::Topic,
+            options,
+            FieldTable::default(),
+        );
+        found.await.is_ok()
     })
     .await;
-    for n in 1..=2 {
-        let delivery = reader.next().await.unwrap().unwrap();
-        assert_eq!(sequence(&delivery), n);
-        delivery.ack().await.unwrap();
-    }
+}
+
+/// Offers messages until each is taken. None is refused for good.
+async fn publish_as_a_relay(relay: &RabbitMqBroker, mut messages: Vec<Message>) {
+    wait_until("all are taken", async || {
+        let mut results = relay.publish(&messages).await.into_iter();
+        messages.retain(|_| match results.next().unwrap() {
+            Ok(()) => false,
+            Err(error) => {
+                assert!(error.is_transient(), "{error}");
+                true
+            }
+        });
+        messages.is_empty()
+    })
+    .await;
+}
+
+/// The sequences of so many messages, acknowledged.
+async fn take(readers: &mut [Reading], count: usize) -> Vec<i64> {
+    let mut arrived = Vec::new();
+    wait_until("they arrive", async || {
+        for reader in readers.iter_mut() {
+            let patience = Duration::from_millis(100);
+            while let Ok(delivery) = tokio::time::timeout(patience, reader.next()).await {
+                let delivery = delivery.unwrap().unwrap();
+                arrived.push(sequence(&delivery));
+                delivery.ack().await.unwrap();
+            }
+        }
+        arrived.len() >= count
+    })
+    .await;
+    arrived
 }
 
 #[tokio::test]
@@ -113,38 +203,84 @@ async fn a_queue_that_was_deleted_is_told_and_made_again() {
     }
 }
 
-/// It is not ours to make, and its partition's reader alone waits for it.
-#[tokio::test]
-async fn a_foreign_exchange_that_is_missing_is_reported_by_its_reader_alone() {
+/// It is not ours to make. It is read as soon as it is there, over the same subscription, and what is
+/// our own flows and is seen to meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_exchange_that_is_missing_holds_up_nothing_and_is_read_once_it_is_there() {
     let Some(ground) = Ground::<RabbitMq>::shared() else {
         return;
     };
     let foreign = format!("billing.of.{}", ground.topics.namespace());
     let options = ground
         .options()
-        .foreign(ForeignTopic::cloud_events(&foreign));
+        .foreign(ForeignTopic::mapped(&foreign, |raw| {
+            let payload = String::from_utf8(raw.body.clone())?;
+            let billed = ForeignEvent::new("Happened", payload).id(&raw.position);
+            Ok(Some(billed.aggregate("Invoice", "1")))
+        }));
     let broker = RabbitMqBroker::new(&ground.url, options).unwrap();
     let subscription = Subscription::new("group", ["Happened"]);
-    let mut refused = Vec::new();
+    let mut readers = Vec::new();
     for partition in 0..4 {
-        if let Err(error) = broker.subscribe(subscription.of_partition(partition)).await {
-            assert!(error.to_string().contains(&foreign), "{error}");
-            refused.push(partition);
-        }
+        let subscription = subscription.of_partition(partition);
+        readers.push(broker.subscribe(subscription).await.unwrap());
     }
-    assert_eq!(refused.len(), 1, "{refused:?}");
-    let (_connection, channel) = channel(&ground).await;
-    let declared = channel.exchange_declare(
-        foreign.into(),
-        ExchangeKind::Topic,
-        ExchangeDeclareOptions::default(),
-        FieldTable::default(),
-    );
-    declared.await.unwrap();
-    let subscribed = broker
-        .subscribe(subscription.of_partition(refused[0]))
-        .await;
-    assert!(subscribed.is_ok());
+    publish(&broker, &one_of_each(1)).await;
+    assert_eq!(take(&mut readers, AGGREGATES).await, [1; AGGREGATES]);
+    delete_and_wait_until_it_is_made_again(&ground).await;
+    publish_as_a_relay(&broker, one_of_each(2)).await;
+    assert_eq!(take(&mut readers, AGGREGATES).await, [2; AGGREGATES]);
+
+    RabbitMq::make_foreign(&ground.url, &foreign).await;
+    let queue = format!("{}:{foreign}:group", ground.topics.namespace());
+    let (connection, _channel) = channel(&ground).await;
+    wait_until("it is bound", async || {
+        let channel = connection.create_channel().await.unwrap();
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await
+            .unwrap();
+        let options = BasicPublishOptions {
+            mandatory: true,
+            ..BasicPublishOptions::default()
+        };
+        let properties = BasicProperties::default().with_message_id("invoice-1".into());
+        let key = "any".into();
+        let sent = channel.basic_publish(foreign.as_str().into(), key, options, b"{}", properties);
+        matches!(sent.await.unwrap().await.unwrap(), Confirmation::Ack(None))
+    })
+    .await;
+    // A foreign event has no sequence.
+    assert_eq!(take(&mut readers, 1).await, [0]);
+    // By one reader, and once.
+    let options = QueueDeclareOptions {
+        passive: true,
+        ..QueueDeclareOptions::default()
+    };
+    let channel = connection.create_channel().await.unwrap();
+    let state = channel.queue_declare(queue.into(), options, FieldTable::default());
+    assert_eq!(state.await.unwrap().consumer_count(), 1);
+    // And what is our own flows on.
+    publish(&broker, &one_of_each(3)).await;
+    assert_eq!(take(&mut readers, AGGREGATES).await, [3; AGGREGATES]);
+}
+
+/// The same where nothing may be declared.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_queue_that_others_have_to_make_holds_up_nothing() {
+    let Some(ground) = Ground::<RabbitMq>::shared() else {
+        return;
+    };
+    drop(read_all(&rabbit(&ground), &["Happened"]).await);
+    let foreign = format!("billing.of.{}", ground.topics.namespace());
+    let options = ground
+        .options()
+        .declare(false)
+        .foreign(ForeignTopic::cloud_events(&foreign));
+    let broker = RabbitMqBroker::new(&ground.url, options).unwrap();
+    let mut readers = [read_all(&broker, &["Happened"]).await];
+    publish(&broker, &one_of_each(1)).await;
+    assert_eq!(take(&mut readers, AGGREGATES).await, [1; AGGREGATES]);
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use self::connection::Link;
 use self::reader::Reader;
@@ -47,7 +48,8 @@ const UNROUTABLE_AFTER: Duration = Duration::from_secs(30);
 /// - **Publishing.** Messages are persistent. Each is confirmed by all queues that it goes to before
 ///   the next of its aggregate goes out. A message that no queue is bound for is offered again for
 ///   half a minute and then [refused](Self::unroutable), since RabbitMQ would drop it. A call takes
-///   at most twice `confirm_within` for a message: once until a channel is free, and once for it.
+///   at most twice `confirm_within`: once until each message has one of 64 channels, and once for the
+///   confirmation of the last one.
 /// - **Foreign topics** that are not there are looked for every 10 s; what is our own is read
 ///   meanwhile. RabbitMQ gives messages no place in an exchange, so
 ///   [`RawMessage::position`](super::RawMessage::position) is the property `message-id` that the
@@ -186,7 +188,8 @@ impl RabbitMqBroker {
 #[async_trait]
 impl Publisher for RabbitMqBroker {
     async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
-        let publish = |message| publish::publish(self, message);
+        let begun_by = Instant::now() + self.options.confirm_within;
+        let publish = |message| publish::publish(self, message, begun_by);
         publish_in_lanes(messages, self.options.start_within(), publish).await
     }
 }

@@ -19,18 +19,19 @@ enum Answer {
     Refused,
 }
 
-/// Publishes a message and waits until its queues have it: for at most the limit of a confirmation
-/// until it has a channel, and for as long again after that.
+/// Publishes a message and waits until its queues have it. By `begun_by` it has to have a channel, and
+/// from then on the limit of a confirmation counts.
 pub(super) async fn publish(
     broker: &RabbitMqBroker,
     message: &Message,
+    begun_by: Instant,
 ) -> Result<(), PublishError> {
     let outgoing = Outgoing::of(broker, message)?;
     let event_type = message.metadata.event_type.as_str();
     let is_mandatory =
         broker.unroutable == Unroutable::Refuse && !broker.nobody_reads.contains(event_type);
     let (exchange, routing_key) = (&outgoing.exchange, &outgoing.routing_key);
-    match send(broker, &outgoing, is_mandatory).await? {
+    match send(broker, &outgoing, is_mandatory, begun_by).await? {
         Answer::Taken => {
             if is_mandatory {
                 broker.unrouted.forget(exchange, routing_key);
@@ -42,21 +43,19 @@ pub(super) async fn publish(
         )),
         Answer::Unroutable => {
             let patience = broker.unroutable_after;
+            let since = broker.unrouted.note(exchange, routing_key, patience);
+            let what = format!("no queue is bound for {event_type} behind the exchange {exchange}");
             let remedy = format!(
                 "start a service that handles it, or allow it with nobody_reads([{event_type:?}])"
             );
-            Err(
-                match broker.unrouted.note(exchange, routing_key, patience) {
-                    Some(since) => PublishError::transient(format!(
-                        "no queue is bound for {event_type} behind the exchange {exchange} since {since}; \
-                     if none is {patience:?} after that, it is refused: {remedy}"
-                    )),
-                    None => PublishError::permanent(format!(
-                        "no queue is bound for {event_type} behind the exchange {exchange}; {remedy}, and \
-                     requeue the message"
-                    )),
-                },
-            )
+            Err(match since {
+                Some(since) => PublishError::transient(format!(
+                    "{what} since {since}; if none is {patience:?} after that, it is refused: {remedy}"
+                )),
+                None => {
+                    PublishError::permanent(format!("{what}; {remedy}, and requeue the message"))
+                }
+            })
         }
     }
 }
@@ -65,9 +64,9 @@ async fn send(
     broker: &RabbitMqBroker,
     outgoing: &Outgoing<'_>,
     is_mandatory: bool,
+    begun_by: Instant,
 ) -> Result<Answer, PublishError> {
     let limit = broker.options.confirm_within;
-    let begun_by = Instant::now() + limit;
     let established = timeout_at(begun_by, broker.publishing.get())
         .await
         .map_err(|_| PublishError::transient(Failure::NoAnswer(limit)))?

@@ -75,10 +75,10 @@ impl Upkeep {
             if !self.channel.status().connected() {
                 return;
             }
-            if self.broker.options.declare {
-                if let Err(error) = self.restore().await {
-                    debug!(%error, "queues and bindings can't be looked after at the moment");
-                }
+            if self.broker.options.declare
+                && let Err(error) = self.restore().await
+            {
+                debug!(%error, "queues and bindings can't be looked after at the moment");
             }
             self.see_to_foreign().await;
         }
@@ -100,8 +100,7 @@ impl Upkeep {
         let group = &self.subscription.group;
         warn!(
             group,
-            "an exchange was gone; it was made again, and what was published meanwhile is \
-                      offered again or lost"
+            "an exchange was gone, with all bindings; it was made again"
         );
         Ok(())
     }
@@ -128,7 +127,7 @@ impl Upkeep {
                 Err(_) if !self.channel.status().connected() => return,
                 Err(error) => {
                     if self.established.note_unreadable(&queue.name) {
-                        warn!(exchange, %error, "a foreign topic is not read; it is tried again every {EVERY:?}");
+                        warn!(exchange, %error, again_every = ?EVERY, "a foreign topic is not read");
                     } else {
                         debug!(exchange, %error, "the foreign topic is still not read");
                     }

@@ -26,6 +26,7 @@ impl TestBroker for Kafka {
     const KIND: Kind = Kind::Kafka;
     const BINDING: Binding = Binding::KAFKA;
     const KEEPS_FOR_NEW_GROUPS: bool = true;
+    const HAS_SECRETS: bool = false;
 
     async fn send(url: &str, topics: &Topics, message: PlainMessage) {
         let topic = full_name(topics, topics.of(&message.event_type));

@@ -20,6 +20,9 @@ pub trait TestBroker: Send + Sync + 'static {
     /// Whether a group that is new gets what was published before.
     const KEEPS_FOR_NEW_GROUPS: bool;
 
+    /// Whether the tests' server can ask for a password and speak TLS.
+    const HAS_SECRETS: bool = true;
+
     /// Our adapter with a limit of its own or of the server's, and a payload's size in bytes that is
     /// above it.
     fn open_limited(url: &str, options: BrokerOptions) -> (Arc<dyn Broker>, usize) {

@@ -93,14 +93,15 @@ async fn deliver(broker: &KafkaBroker, record: &Record) -> Result<(), PublishErr
             Ok(Err(error)) => error,
             Err(_) => KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut),
         };
-        if producer.is_broken() {
+        let failure = Failure::of(&error);
+        // A producer looks for a missing topic no more than every few minutes.
+        if producer.is_broken() || matches!(failure, Failure::NoTopic) {
             shared.producers.replace(&producer);
         }
-        match Failure::of(&error) {
+        match failure {
             Failure::NoTopic if may_declare => {
                 may_declare = false;
                 shared.topology.forget(&record.topic);
-                shared.producers.replace(&producer);
             }
             // All that was in its request is refused; only one of them need be too large.
             Failure::Refused if batching == Batching::Many => batching = Batching::Alone,

@@ -104,7 +104,9 @@ fn doors(stream: &str) -> ForeignTopic {
 #[tokio::test]
 async fn an_app_relays_and_handles_through_the_broker_of_its_url() -> Result<(), Box<dyn Error>> {
     replicated("nats://127.0.0.1:4222")?;
-    (kafka()?, rabbitmq()?, redis()?);
+    kafka()?;
+    rabbitmq()?;
+    redis()?;
     let _ = options()?.foreign(doors("doors"));
     let Ok(url) = env::var("OUTBOX_TEST_NATS_URL") else {
         assert!(
@@ -117,7 +119,10 @@ async fn an_app_relays_and_handles_through_the_broker_of_its_url() -> Result<(),
     let outbox = Outbox::new("house", file.pool.clone());
     outbox.migrate().await?;
     let seen = Seen::default();
-    let running = app(outbox.clone(), &url)?.state(seen.clone()).start().await?;
+    let running = app(outbox.clone(), &url)?
+        .state(seen.clone())
+        .start()
+        .await?;
     let mut uow = outbox.begin(MessageContext::new()).await?;
     uow.raise(DoorOpened { door: 17 })?;
     uow.commit().await?;

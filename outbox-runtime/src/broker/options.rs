@@ -10,7 +10,7 @@ use super::subscriber::Subscription;
 use super::topics::Topics;
 
 const PARTITIONS: NonZeroU16 = NonZeroU16::MIN.saturating_add(15);
-const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
+const CONFIRM_WITHIN: Duration = Duration::from_secs(4);
 const LONGEST_CONFIRM: Duration = Duration::from_secs(24 * 60 * 60);
 const SHORTEST_CONFIRM: Duration = Duration::from_millis(10);
 const PREFETCH: usize = 256;
@@ -43,7 +43,7 @@ pub struct BrokerOptions {
 }
 
 impl BrokerOptions {
-    /// The namespace `outbox`, binary mode, 16 partitions, confirmation within 5 s, 256 messages
+    /// The namespace `outbox`, binary mode, 16 partitions, confirmation within 4 s, 256 messages
     /// ahead.
     pub fn new() -> Self {
         Self {
@@ -111,8 +111,9 @@ impl BrokerOptions {
         self
     }
 
-    /// Sets how long the broker may take to confirm a message: 10 ms to one day, 5 s unless told.
-    /// Keep it below the relay's publish timeout. What is not confirmed by then is offered again.
+    /// Sets how long the broker may take to confirm a message: 10 ms to one day, 4 s unless told.
+    /// Keep it below half of the relay's publish timeout (10 s), since a call to the broker may take
+    /// twice as long. What is not confirmed by then is offered again.
     #[must_use]
     pub fn confirm_within(mut self, limit: Duration) -> Self {
         self.confirm_within = limit.clamp(SHORTEST_CONFIRM, LONGEST_CONFIRM);

@@ -32,7 +32,7 @@ use crate::domain::Message;
 
 /// What RabbitMQ 3 takes unless it is told otherwise.
 const MAX_MESSAGE_BYTES: usize = 128 * 1024 * 1024;
-const UNROUTABLE_AFTER: Duration = Duration::from_secs(30);
+const UNROUTABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Publishes to and consumes from [RabbitMQ](https://www.rabbitmq.com), server 3.10 or later,
 /// without plugins.
@@ -151,7 +151,7 @@ impl RabbitMqBroker {
     }
 
     /// Sets for how long a message that no queue is bound for is offered again before it is refused:
-    /// 30 s unless told, and not at all with zero.
+    /// 60 s unless told, and not at all with zero.
     ///
     /// An exchange or a queue that was deleted, or a server that came back empty, is no fault of a
     /// message, and consumers make what they need again: within 10 s where they are connected, and

@@ -5,6 +5,7 @@
 //! wrong on it, and a `real::BrokerFault` what goes wrong with a real broker instead
 //! of the harness's; [`Verdict`] is what the run came to. The workers' side is the program `faults`.
 
+mod accounts;
 mod arena;
 mod books;
 mod broker;
@@ -23,6 +24,7 @@ mod verdict;
 mod wire;
 mod worker;
 
+pub use accounts::account;
 pub use arena::{Arena, ClockFile, Needs, NotExercised};
 pub use books::{Standing, room};
 pub use broker::{Broker, BrokerClient, Mood, Rates};
@@ -30,7 +32,7 @@ pub use cells::Fault;
 pub use database::FaultDb;
 pub use plan::{BrokerAddress, PLAN, Plan, Sabotage};
 pub use soak::soak;
-pub use stage::{STANDSTILL, Settings, Stage, Watcher, account};
+pub use stage::{STANDSTILL, Settings, Stage, Watcher};
 pub use verdict::Verdict;
 pub use wire::{Traffic, Way, Wire};
 pub use worker::{Start, Worker};

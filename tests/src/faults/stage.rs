@@ -1,9 +1,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use fastrand::Rng;
-use outbox_runtime::prelude::*;
-
+use super::accounts::open_accounts;
 use super::arena::Arena;
 use super::books::{self, Standing};
 use super::broker::Broker;
@@ -13,10 +11,8 @@ use super::plan::{BrokerAddress, Plan, Sabotage};
 use super::verdict::Verdict;
 use super::wire::Wire;
 use super::worker::{Start, Worker};
-use crate::bank::Account;
+use fastrand::Rng;
 
-/// How many aggregates there are for the writers.
-pub const ACCOUNTS: usize = 40;
 /// How long nothing may go on before the wait for it is given up; no promise is about time.
 pub const STANDSTILL: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
@@ -293,21 +289,4 @@ impl<'a, DB: FaultDb> Stage<'a, DB> {
         }
         Worker::spawn(&self.settings.program, start, &self.logs.of(number))
     }
-}
-
-/// The name of an account of the writers.
-pub fn account(number: usize) -> String {
-    format!("account-{number:03}")
-}
-
-async fn open_accounts<DB: FaultDb>(outbox: &Outbox<DB>) {
-    let mut uow = outbox
-        .begin(MessageContext::new())
-        .await
-        .expect("a context");
-    for number in 0..ACCOUNTS {
-        let mut account = Account::silent(&account(number));
-        uow.add(&mut account).await.expect("a new account");
-    }
-    uow.commit().await.expect("the database is there");
 }

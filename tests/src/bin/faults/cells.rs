@@ -79,6 +79,8 @@ impl Cell {
         let messages = options.messages.unwrap_or(self.messages());
         let run = Run::new(self.name(), messages, options);
         let settings = run.settings.clone();
+        #[cfg(not(feature = "brokers"))]
+        let _ = brokers;
         let watcher = |standing| run.progress(standing);
         run.end(match self {
             Self::Sqlite(fault) => fault.run::<Sqlite>(settings, &watcher).await,

@@ -235,7 +235,9 @@ impl Member {
                 RDKafkaErrorCode::TopicAuthorizationFailed
                 | RDKafkaErrorCode::GroupAuthorizationFailed
                 | RDKafkaErrorCode::ClusterAuthorizationFailed
-                | RDKafkaErrorCode::InconsistentGroupProtocol,
+                | RDKafkaErrorCode::InconsistentGroupProtocol
+                | RDKafkaErrorCode::InvalidGroupId
+                | RDKafkaErrorCode::InvalidSessionTimeout,
             ) => fail(context.explain(error)),
             Some(RDKafkaErrorCode::AllBrokersDown) => {
                 let trouble = context.trouble();

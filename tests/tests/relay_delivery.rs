@@ -11,8 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outbox_runtime::broker::PublishError;
+use async_trait::async_trait;
+use outbox_runtime::Message;
+use outbox_runtime::backoff::Backoff;
+use outbox_runtime::broker::{PublishError, Publisher};
 use outbox_runtime::health::Health;
+use outbox_runtime::relay::Relay;
 use outbox_tests::{
     Fixture, RecordingPublisher, RunningRelay, TestDatabase, insert_events, on_both_databases,
     quick,
@@ -25,6 +29,7 @@ on_both_databases!(
     holds_back_only_the_aggregate_of_a_poison_message,
     starts_without_a_broker_and_drains_by_itself,
     survives_a_publisher_that_panics,
+    offers_at_once_what_a_call_had_no_time_for,
     drains_a_backlog_larger_than_its_memory,
     starts_before_the_tables_exist,
     sets_aside_a_row_that_is_no_message,
@@ -210,6 +215,53 @@ async fn starts_without_a_broker_and_drains_by_itself<DB: TestDatabase>(fixture:
     relay.health.wait_for(|health| health.is_healthy()).await;
     relay.stop().await;
     publisher.assert_complete(51, 4);
+}
+
+/// Takes the first message of each aggregate, and has no time for the others.
+struct Hurried(RecordingPublisher);
+
+#[async_trait]
+impl Publisher for Hurried {
+    async fn publish(&self, messages: &[Message]) -> Vec<Result<(), PublishError>> {
+        let mut begun = HashSet::new();
+        let (mut firsts, mut are_first) = (Vec::new(), Vec::new());
+        for message in messages {
+            are_first.push(begun.insert(message.metadata.ordering_key()));
+            firsts.extend(
+                are_first
+                    .last()
+                    .filter(|first| **first)
+                    .map(|_| message.clone()),
+            );
+        }
+        let mut taken = self.0.publish(&firsts).await.into_iter();
+        are_first
+            .into_iter()
+            .map(|first| match first {
+                true => taken.next().unwrap(),
+                false => Err(PublishError::withheld()),
+            })
+            .collect()
+    }
+}
+
+/// Nothing has failed, so nothing waits or is told of.
+async fn offers_at_once_what_a_call_had_no_time_for<DB: TestDatabase>(fixture: Fixture<DB>) {
+    for aggregate in ["a", "b", "c"] {
+        fixture.run_sql(&insert_events(aggregate, 1..=40)).await;
+    }
+    let publisher = RecordingPublisher::new();
+    // A message that counted as failed would wait for an hour.
+    let hour = Duration::from_secs(3600);
+    let relay = Relay::new(fixture.outbox.clone(), Hurried(publisher.clone()))
+        .with_options(quick().backoff(Backoff::new(hour, hour)))
+        .unwrap();
+    let health = relay.health();
+    let running = tokio::spawn(async move { relay.run_until(std::future::pending()).await });
+    publisher.wait_for(120).await;
+    publisher.assert_complete(3, 40);
+    assert!(health.get().is_healthy(), "{}", health.get());
+    running.abort();
 }
 
 async fn survives_a_publisher_that_panics<DB: TestDatabase>(fixture: Fixture<DB>) {

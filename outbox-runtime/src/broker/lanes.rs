@@ -95,3 +95,6 @@ impl<'a> LaneKey<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

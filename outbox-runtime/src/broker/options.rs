@@ -4,6 +4,8 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
+
 use super::cloud_events::ContentMode;
 use super::foreign::ForeignTopic;
 use super::subscriber::Subscription;
@@ -163,6 +165,18 @@ pub(super) struct Credentials {
     pub(super) password: String,
 }
 
+impl Credentials {
+    /// Those in a URL, before its `@`, with what is percent-encoded in them; `None` if that gives no
+    /// UTF-8.
+    pub(super) fn decode(user: &str, password: &str) -> Option<Self> {
+        let decoded = |text| percent_decode_str(text).decode_utf8().ok().map(Into::into);
+        Some(Self {
+            user: decoded(user)?,
+            password: decoded(password)?,
+        })
+    }
+}
+
 /// Shows neither user nor password.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,5 +202,28 @@ impl BrokerOptions {
 impl Default for BrokerOptions {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_foreign_topics_with_one_name_the_later_counts() {
+        let options = BrokerOptions::new()
+            .foreign(ForeignTopic::cloud_events("a"))
+            .foreign(ForeignTopic::cloud_events("b"))
+            .foreign(ForeignTopic::mapped("a", |_| Ok(None)));
+        let names: Vec<_> = options.foreign.iter().map(|topic| &topic.name).collect();
+        assert_eq!(names, ["b", "a"]);
+        assert!(options.foreign.iter().any(|topic| topic.map().is_some()));
+    }
+
+    #[test]
+    fn a_call_ends_below_the_publish_timeout_of_a_relay() {
+        let options = BrokerOptions::new();
+        let longest = options.start_within() + options.confirm_within;
+        assert!(longest < Duration::from_secs(10), "{longest:?}");
     }
 }

@@ -14,6 +14,6 @@ pub use envelope::{AggregateRef, Envelope, Message, MessageId, Metadata};
 pub use event::{AnyEvent, DecodeError, DomainEvent, EncodeError};
 pub use key::{KeyError, KeyWriter, MAX_KEY_BYTES};
 #[cfg(any(feature = "nats", feature = "rabbitmq", feature = "redis"))]
-pub(crate) use shard::fnv1a;
+pub(crate) use shard::part_of;
 pub use shard::{SHARDS, Shard, shard_of};
 pub(crate) use trace::TraceContext;

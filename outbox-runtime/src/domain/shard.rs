@@ -11,16 +11,24 @@ pub type Shard = i16;
 /// The 64-bit [FNV-1a](https://datatracker.ietf.org/doc/html/draft-eastlake-fnv) of type, a zero
 /// byte and id, folded to 32 bits, modulo [`SHARDS`]: stable across versions, platforms and programs.
 pub fn shard_of(aggregate: Option<(&str, &str)>, message_id: MessageId) -> Shard {
-    let hash = match aggregate {
-        Some((kind, id)) => fnv1a(kind.bytes().chain([0]).chain(id.bytes())),
-        None => fnv1a(message_id.as_uuid().into_bytes()),
+    let part = match aggregate {
+        Some((kind, id)) => part_of(kind.bytes().chain([0]).chain(id.bytes()), SHARDS),
+        None => part_of(message_id.as_uuid().into_bytes(), SHARDS),
     };
-    let folded = (hash >> 32) ^ (hash & 0xffff_ffff);
-    // The remainder is below 64, so it always fits.
-    Shard::try_from(folded % u64::from(SHARDS)).unwrap_or_default()
+    // It is below 64, so it always fits.
+    Shard::try_from(part).unwrap_or_default()
 }
 
-pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+/// The 64-bit FNV-1a, folded to 32 bits, modulo the number of parts; 0 if there is none.
+pub(crate) fn part_of(bytes: impl IntoIterator<Item = u8>, parts: u16) -> u16 {
+    let hash = fnv1a(bytes);
+    let folded = (hash >> 32) ^ (hash & 0xffff_ffff);
+    let part = folded.checked_rem(u64::from(parts));
+    // The remainder is below a u16, so it always fits.
+    u16::try_from(part.unwrap_or_default()).unwrap_or_default()
+}
+
+fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

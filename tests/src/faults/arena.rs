@@ -1,7 +1,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::cluster::Cluster;
+use outbox_servers::{Kind, Server, Setup, StartError};
+
 use super::database::{FaultDb, schema};
 use crate::Fixture;
 
@@ -26,7 +27,7 @@ pub struct Arena<DB: FaultDb> {
     /// The database.
     pub fixture: Fixture<DB>,
     /// A server of the run's own, where one is needed.
-    pub(super) cluster: Option<Cluster>,
+    pub(super) server: Option<Server>,
     /// What sets the clock of processes, where that is needed.
     pub clock: Option<ClockFile>,
 }
@@ -34,15 +35,30 @@ pub struct Arena<DB: FaultDb> {
 impl<DB: FaultDb> Arena<DB> {
     pub(super) async fn furnish(
         fixture: Fixture<DB>,
-        cluster: Option<Cluster>,
+        server: Option<Server>,
         clock: Option<ClockFile>,
     ) -> Self {
         fixture.run_sql(&schema::<DB>()).await;
         Self {
             fixture,
-            cluster,
+            server,
             clock,
         }
+    }
+}
+
+/// A server of one run's own, so that no other test notices what happens to it.
+///
+/// # Errors
+/// [`NotExercised`] if this machine does not have it.
+///
+/// # Panics
+/// If it is there and does not serve.
+pub(super) fn own_server(kind: Kind, setup: Setup) -> Result<Server, NotExercised> {
+    match Server::start_with(kind, setup) {
+        Ok(server) => Ok(server),
+        Err(error @ StartError::NotInstalled { .. }) => Err(NotExercised(error.to_string())),
+        Err(error) => panic!("{error}"),
     }
 }
 

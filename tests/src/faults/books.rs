@@ -18,14 +18,18 @@ pub struct Standing {
     pub effects: i64,
 }
 
+/// How many different effects there are.
+const EFFECTS: &str = "SELECT count(*) FROM (SELECT DISTINCT consumer, message_id FROM effect) e";
+
 /// Looks how far the work has come.
 ///
 /// # Errors
 /// If the database does not answer.
 pub async fn standing<DB: FaultDb>(pool: &Pool<DB>) -> Result<Standing, sqlx::Error> {
     let number = |sql: String| async move { DB::try_number(pool, &sql).await };
-    // In this order an effect is never seen before its event.
-    let effects = number("SELECT count(*) FROM effect".to_owned()).await?;
+    // In this order an effect is never seen before its event. One that is there twice stands for
+    // no other.
+    let effects = number(EFFECTS.to_owned()).await?;
     let messages = number(format!("SELECT count(*) FROM ({}) e", events::<DB>())).await?;
     Ok(Standing { messages, effects })
 }

@@ -10,7 +10,6 @@ mod arena;
 mod books;
 mod broker;
 mod cells;
-mod cluster;
 mod database;
 mod logs;
 mod on_postgres;

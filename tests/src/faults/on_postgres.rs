@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outbox_runtime::Metadata;
+use outbox_servers::{Kind, Setup};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Pool, Postgres};
 
-use super::arena::{Arena, ClockFile, Needs, NotExercised};
-use super::cluster::Cluster;
+use super::arena::{Arena, ClockFile, Needs, NotExercised, own_server};
 use super::database::{FaultDb, RECORD, recorded};
 use crate::Fixture;
 
@@ -29,15 +29,22 @@ impl FaultDb for Postgres {
         }
         let clock = (needs == Needs::Clock).then(ClockFile::new).transpose()?;
         let environment = clock.as_ref().map(ClockFile::environment);
-        let cluster = Cluster::start(environment.unwrap_or_default())?;
+        let setup = environment
+            .into_iter()
+            .flatten()
+            .fold(Setup::default(), |setup, (name, value)| {
+                setup.environment(name, value)
+            });
+        let server = own_server(Kind::Postgres, setup)?;
+        let url = server.url().to_owned();
         let pool = PgPoolOptions::new()
             .max_connections(10)
             .acquire_timeout(Duration::from_secs(5))
-            .connect(&cluster.url())
+            .connect(&url)
             .await
             .expect("a server that is ready answers");
-        let fixture = Fixture::new(pool, cluster.url(), None).await;
-        Ok(Arena::furnish(fixture, Some(cluster), clock).await)
+        let fixture = Fixture::new(pool, url, None).await;
+        Ok(Arena::furnish(fixture, Some(server), clock).await)
     }
 
     async fn open(url: &str) -> Result<Pool<Self>, sqlx::Error> {
@@ -120,10 +127,10 @@ impl FaultDb for Postgres {
     }
 
     async fn strike_down(arena: &mut Arena<Self>) {
-        let cluster = arena.cluster.as_mut().expect("a server of its own");
-        cluster.stop();
+        let server = arena.server.as_mut().expect("a server of its own");
+        server.kill();
         tokio::time::sleep(Duration::from_millis(fastrand::u64(100..1500))).await;
-        cluster.run();
+        server.run().expect("a server that ran before");
     }
 
     async fn cut(arena: &Arena<Self>) -> i64 {

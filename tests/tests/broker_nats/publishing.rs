@@ -1,7 +1,7 @@
 //! What a stream says to a publisher.
 
 use async_nats::jetstream::{self, Context, stream};
-use outbox_runtime::broker::{NatsBroker, Publisher};
+use outbox_runtime::broker::{NatsBroker, Publisher, Subscriber, Subscription};
 use outbox_tests::brokers::Nats;
 use outbox_tests::brokers::suite::{Ground, Member, event};
 
@@ -87,6 +87,41 @@ async fn what_a_stream_is_too_small_for_is_refused_for_good() {
     let error = results[0].as_ref().unwrap_err();
     assert!(!error.is_transient(), "{error}");
     assert!(results[1].is_ok(), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_stream_of_that_name_with_other_subjects_is_told_of() {
+    let Some(ground) = Ground::<Nats>::shared() else {
+        return;
+    };
+    let elsewhere = format!("{}.other.>", ground.topics.namespace());
+    made(&ground, |config| config.subjects = vec![elsewhere]).await;
+    let broker = ground.broker();
+    let results = broker.publish(&[event("Happened", "1", 1)]).await;
+    let error = results[0].as_ref().unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert!(error.to_string().contains("another namespace"), "{error}");
+    let subscription = Subscription::new("group", ["Happened"]).of_partition(0);
+    let Err(error) = broker.subscribe(subscription).await else {
+        panic!("it reads what is not there");
+    };
+    assert!(error.to_string().contains("another namespace"), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_that_each_message_leaves_at_once_is_not_read() {
+    let Some(ground) = Ground::<Nats>::shared() else {
+        return;
+    };
+    made(&ground, |config| {
+        config.retention = stream::RetentionPolicy::WorkQueue;
+    })
+    .await;
+    let subscription = Subscription::new("group", ["Happened"]).of_partition(0);
+    let Err(error) = ground.broker().subscribe(subscription).await else {
+        panic!("it reads a work queue");
+    };
+    assert!(error.to_string().contains("workqueue"), "{error}");
 }
 
 #[tokio::test]

@@ -106,13 +106,20 @@ impl Config {
                      such as ?session.timeout.ms=6000",
                 )
             })?;
-            config.set(&decoded(name)?, &decoded(value)?)?;
+            let (name, value) = (decoded(name)?, decoded(value)?);
+            // A name that nobody knows may be a part of a password.
+            config.add(&name, &value, "a parameter of the URL of Kafka")?;
         }
         Ok(config)
     }
 
     /// Adds one of librdkafka's settings.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
+        self.add(name, value, &format!("{name:?}"))
+    }
+
+    /// The same; `called` is how errors speak of a setting that there is not.
+    fn add(&mut self, name: &str, value: &str, called: &str) -> Result<(), ConfigError> {
         if RESERVED.contains(&name) {
             return Err(ConfigError::new(format!(
                 "the setting {name} of Kafka's client can't be changed: what the adapter promises \
@@ -134,7 +141,7 @@ impl Config {
             }
             Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
                 Err(ConfigError::new(format!(
-                    "{name:?} is no setting of Kafka's client; allowed are those of librdkafka's \
+                    "{called} is no setting of Kafka's client; allowed are those of librdkafka's \
                      CONFIGURATION.md"
                 )))
             }
@@ -256,17 +263,16 @@ fn credentials(user: &str) -> Result<Credentials, ConfigError> {
              BrokerOptions::credentials",
         )
     })?;
-    Ok(Credentials {
-        user: decoded(user)?,
-        password: decoded(password)?,
-    })
+    Credentials::decode(user, password).ok_or_else(not_utf8)
 }
 
 fn decoded(text: &str) -> Result<String, ConfigError> {
     let decoded = percent_decode_str(text).decode_utf8();
-    decoded.map(Into::into).map_err(|_| {
-        ConfigError::new("the URL of Kafka is not UTF-8 when its % escapes are decoded")
-    })
+    decoded.map(Into::into).map_err(|_| not_utf8())
+}
+
+fn not_utf8() -> ConfigError {
+    ConfigError::new("the URL of Kafka is not UTF-8 when its % escapes are decoded")
 }
 
 #[cfg(test)]

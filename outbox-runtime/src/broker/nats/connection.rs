@@ -6,7 +6,6 @@ use async_nats::connection::State;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
-use percent_encoding::percent_decode_str;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
@@ -153,15 +152,14 @@ fn server(url: &str) -> Result<Server, ConfigError> {
         return Err(refused());
     }
     let address = format!("{scheme}://{host}").parse();
-    let decoded = |text| percent_decode_str(text).decode_utf8().map(Into::into);
     let signs_in = match user.map(|user| user.split_once(':').ok_or(user)) {
         None => None,
-        Some(Ok((user, password))) => Some(SignsIn::As(Credentials {
-            user: decoded(user).map_err(|_| refused())?,
-            password: decoded(password).map_err(|_| refused())?,
-        })),
-        Some(Err(token)) => Some(SignsIn::By(decoded(token).map_err(|_| refused())?)),
+        Some(Ok((user, password))) => Credentials::decode(user, password).map(SignsIn::As),
+        Some(Err(token)) => Credentials::decode(token, "").map(|token| SignsIn::By(token.user)),
     };
+    if user.is_some() && signs_in.is_none() {
+        return Err(refused());
+    }
     Ok(Server {
         address: address.map_err(|_| refused())?,
         signs_in,

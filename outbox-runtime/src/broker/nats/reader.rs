@@ -27,6 +27,8 @@ use crate::broker::{Acknowledge, BoxError, BrokerError, Deliveries, Delivery, Su
 
 /// How often a server that has nothing to send says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// What acknowledges a message.
+const ACK: &str = "+ACK";
 const EXPIRES: Duration = Duration::from_secs(30);
 /// How long until a stream of others that could not be read is tried again.
 const FOREIGN_AGAIN: Duration = Duration::from_secs(5);
@@ -139,12 +141,12 @@ impl Reader {
         self.arriving.push(Box::pin(arrivals.chain(ended)));
     }
 
-    /// The delivery of what has arrived; `None` if nobody here wants it, with what acknowledges it.
+    /// The delivery of what has arrived, or what acknowledges it if nobody here wants it.
     fn deliver(
         &mut self,
         index: usize,
         message: &jetstream::Message,
-    ) -> Result<Result<Delivery, Slip>, BoxError> {
+    ) -> Result<Result<Delivery, Subject>, BoxError> {
         let source = self.sources.get_mut(index).ok_or("an unknown stream")?;
         let info = message.info()?;
         source.delivered += 1;
@@ -180,24 +182,24 @@ impl Reader {
         }
         raw.content_type = raw.header("content-type").map(ToOwned::to_owned);
         let attempt = u32::try_from(info.delivered).unwrap_or(1);
+        let foreign = source.is_foreign.then_some(source.name.as_str());
+        let Some(decoded) = self.decoder.decode(&raw, foreign) else {
+            return Ok(Err(reply));
+        };
         let slip = Slip {
             place: self.desk.enter(reply.clone()),
             reply,
             desk: Arc::clone(&self.desk),
             guard: self.given_back.clone().drop_guard(),
         };
-        let foreign = source.is_foreign.then_some(source.name.as_str());
-        Ok(match self.decoder.decode(&raw, foreign) {
-            Some(decoded) => Ok(decoded.deliver(attempt, slip)),
-            None => Err(slip),
-        })
+        Ok(Ok(decoded.deliver(attempt, slip)))
     }
 }
 
 #[async_trait]
 impl Deliveries for Reader {
     async fn next(&mut self) -> Result<Option<Delivery>, BrokerError> {
-        let broken = |error: BoxError| BrokerError::new("reading", error);
+        let broken = |error: BoxError| BrokerError::new("receiving", error);
         loop {
             let arrival = tokio::select! {
                 biased;
@@ -213,8 +215,12 @@ impl Deliveries for Reader {
                 Some(Arrival::Message(index, message)) => {
                     match self.deliver(index, &message).map_err(broken)? {
                         Ok(delivery) => return Ok(Some(delivery)),
-                        // Not awaited: who drops this call would lose the slip, and so the place.
-                        Err(unwanted) => drop(tokio::spawn(Box::new(unwanted).ack())),
+                        // Without an answer: if it is lost, the message comes again, and is unwanted
+                        // again.
+                        Err(unwanted) => {
+                            let told = self.desk.client.publish(unwanted, ACK.into()).await;
+                            told.map_err(|error| broken(error.into()))?;
+                        }
                     }
                 }
                 Some(Arrival::Broken(error)) => return Err(broken(error)),
@@ -333,7 +339,7 @@ impl Acknowledge for Slip {
             guard,
         } = *self;
         let limit = desk.timeout;
-        let answer = timeout(limit, desk.client.request(reply, "+ACK".into())).await;
+        let answer = timeout(limit, desk.client.request(reply, ACK.into())).await;
         desk.lock().remove(&place);
         match answer {
             Ok(Ok(_)) => {

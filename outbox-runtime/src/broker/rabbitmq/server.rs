@@ -176,12 +176,11 @@ fn credentials(user_info: Option<&str>) -> Result<Credentials, ConfigError> {
     let (user, password) = user_info
         .map(|text| text.split_once(':').unwrap_or((text, "")))
         .unwrap_or(("guest", "guest"));
-    match (decoded(user), decoded(password)) {
-        (Some(user), Some(password)) => Ok(Credentials { user, password }),
-        _ => Err(ConfigError::new(
+    Credentials::decode(user, password).ok_or_else(|| {
+        ConfigError::new(
             "user or password in RabbitMQ's URL is no UTF-8; percent-encode special characters",
-        )),
-    }
+        )
+    })
 }
 
 fn decoded(text: &str) -> Option<String> {

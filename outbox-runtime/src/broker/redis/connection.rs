@@ -165,12 +165,14 @@ impl Link {
         within: Duration,
     ) -> Result<Value, Failure> {
         let running = async {
-            match self.ask(call).await {
-                Err(error) if error.kind() == ServerErrorKind::NoScript.into() => {
-                    script.load_async(&mut self.connection.clone()).await?;
-                    self.ask(call).await
+            loop {
+                match self.ask(call).await {
+                    // Nothing was done, and it may be forgotten again before it is run.
+                    Err(error) if error.kind() == ServerErrorKind::NoScript.into() => {
+                        script.load_async(&mut self.connection.clone()).await?;
+                    }
+                    answer => break answer,
                 }
-                answer => answer,
             }
         };
         self.in_time(running, within).await

@@ -1,7 +1,6 @@
 use std::fmt;
 
 use ::redis::ProtocolVersion;
-use percent_encoding::percent_decode_str;
 
 use crate::broker::ConfigError;
 use crate::broker::options::Credentials;
@@ -115,15 +114,8 @@ fn credentials(user_info: &str) -> Result<Credentials, ConfigError> {
     let Some((user, password)) = user_info.split_once(':') else {
         return Err(refused("it names a user without a password"));
     };
-    let decoded = |text: &str| {
-        let text = percent_decode_str(text).decode_utf8();
-        text.map(|text| text.into_owned())
-            .map_err(|_| refused("user or password is not UTF-8 when percent-decoded"))
-    };
-    Ok(Credentials {
-        user: decoded(user)?,
-        password: decoded(password)?,
-    })
+    Credentials::decode(user, password)
+        .ok_or_else(|| refused("user or password is not UTF-8 when percent-decoded"))
 }
 
 #[cfg(test)]

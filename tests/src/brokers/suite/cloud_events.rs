@@ -1,12 +1,13 @@
 //! What clients that are not ours see and send.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use outbox_runtime::broker::{ContentMode, ForeignEvent, ForeignTopic};
 use uuid::Uuid;
 
 use super::delivering::published;
-use super::{Ground, Member, event};
+use super::{Ground, Member, event, wait_until};
 use crate::brokers::{PlainMessage, TestBroker};
 
 /// Attributes are the protocol's headers.
@@ -217,6 +218,39 @@ pub async fn a_foreign_topic_is_mapped<B: TestBroker>() {
     );
     assert!(seen[2].1.as_ref().unwrap().contains("panicked"), "{seen:?}");
     assert_eq!(seen[3], (r#"{"invoice":"2"}"#.to_owned(), None));
+}
+
+/// Its owners are late, and all else goes on meanwhile.
+pub async fn a_foreign_topic_that_is_missing_stops_nothing_and_is_read_once_it_is_there<
+    B: TestBroker,
+>() {
+    let Some(ground) = Ground::<B>::shared() else {
+        return;
+    };
+    let topic = format!("late{}", Uuid::new_v4().simple());
+    let theirs = ForeignTopic::mapped(&topic, |_| {
+        let event = ForeignEvent::new("Theirs", "{}").id("theirs-1");
+        Ok(Some(event.aggregate("Late", "1")))
+    });
+    let broker = ground.broker_with(ground.options().foreign(theirs));
+    let mut member = Member::join(&broker, "group", &["Ours", "Theirs"]).await;
+    let ours: Vec<_> = (0..20).map(|n| event("Ours", &n.to_string(), 1)).collect();
+    published(&broker, &ours).await;
+    assert_eq!(member.take_distinct(20).await.len(), 20);
+    B::make_foreign(&ground.url, &topic).await;
+    // Where nothing is kept for who is not there yet, it is sent until it is read.
+    let mut arrived = false;
+    wait_until("the foreign topic is read", async || {
+        B::send_foreign(&ground.url, &topic, plain("anything", "1")).await;
+        while let Some(delivery) = member.next_within(Duration::from_millis(500)).await {
+            arrived |= delivery.message.metadata.event_type == "Theirs";
+            delivery.ack().await.unwrap();
+        }
+        arrived
+    })
+    .await;
+    published(&broker, &[event("Ours", "1", 2)]).await;
+    while member.take().await.metadata.event_type != "Ours" {}
 }
 
 fn plain(event_type: &str, key: &str) -> PlainMessage {

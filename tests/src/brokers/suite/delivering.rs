@@ -103,6 +103,25 @@ pub async fn each_group_gets_what_it_asked_for<B: TestBroker>() {
     }
 }
 
+/// Those of handlers that are gone, or still to come.
+pub async fn types_without_a_handler_are_delivered_when_told<B: TestBroker>() {
+    let Some(ground) = Ground::<B>::shared() else {
+        return;
+    };
+    let broker = ground.broker_with(ground.options().deliver_also(["Gone"]));
+    let mut member = Member::join(&broker, "group", &["Happened"]).await;
+    // Somebody wants the third, so that no broker refuses it.
+    let _other = Member::join(&ground.broker(), "other", &["Unwanted"]).await;
+    let messages = [
+        event("Gone", "1", 1),
+        event("Unwanted", "1", 2),
+        event("Happened", "1", 3),
+    ];
+    published(&broker, &messages).await;
+    let arrived = member.take_distinct(2).await;
+    assert_eq!(arrived, [messages[0].clone(), messages[2].clone()]);
+}
+
 /// A member dies with some done and some not.
 pub async fn what_was_not_acknowledged_comes_again_in_order<B: TestBroker>() {
     let Some(ground) = Ground::<B>::shared() else {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::marker::PhantomData;
 use std::num::NonZeroU16;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outbox_runtime::broker::{Broker, BrokerOptions, Topics, open};
@@ -88,22 +88,12 @@ fn started(kind: Kind, server: Result<Server, StartError>) -> Option<Server> {
     }
 }
 
-/// One server of each kind for all tests of this program.
+/// One server of each kind for all tests of this program, which ends with it.
 fn shared_url(kind: Kind) -> Option<String> {
-    static URLS: Mutex<BTreeMap<Kind, Option<String>>> = Mutex::new(BTreeMap::new());
-    let mut urls = URLS.lock().unwrap();
-    urls.entry(kind)
-        .or_insert_with(|| {
-            let (tell, told) = mpsc::channel();
-            // A server ends with the thread that started it, and a test's thread ends with the test.
-            std::thread::spawn(move || {
-                let server = started(kind, Server::start(kind));
-                let _ = tell.send(server.as_ref().map(|server| server.url().to_owned()));
-                loop {
-                    std::thread::park();
-                }
-            });
-            told.recv().expect("the server starts")
-        })
-        .clone()
+    static SERVERS: Mutex<BTreeMap<Kind, Option<Server>>> = Mutex::new(BTreeMap::new());
+    let mut servers = SERVERS.lock().unwrap();
+    let server = servers
+        .entry(kind)
+        .or_insert_with(|| started(kind, Server::start(kind)));
+    server.as_ref().map(|server| server.url().to_owned())
 }

@@ -27,11 +27,13 @@ macro_rules! broker_suite {
                 a_cloud_event_without_our_extensions_is_delivered,
                 what_is_no_cloud_event_is_delivered_with_its_bytes,
                 a_foreign_topic_is_mapped,
+                a_foreign_topic_that_is_missing_stops_nothing_and_is_read_once_it_is_there,
             },
             delivering::{
                 all_of_a_message_arrives_in_both_modes,
                 each_aggregate_arrives_in_its_order,
                 each_group_gets_what_it_asked_for,
+                types_without_a_handler_are_delivered_when_told,
                 what_was_not_acknowledged_comes_again_in_order,
                 what_was_given_back_comes_again_before_what_follows,
                 members_of_a_group_share_its_messages_and_take_over,

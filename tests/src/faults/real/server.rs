@@ -1,6 +1,7 @@
-use outbox_servers::{Kind, Server, StartError};
+use outbox_servers::{Kind, Server, Setup};
 
 use crate::faults::NotExercised;
+use crate::faults::arena::own_server;
 
 /// The brokers that there are cells for, with the names that the command line has for them.
 pub const BROKERS: [(&str, Kind); 4] = [
@@ -12,7 +13,7 @@ pub const BROKERS: [(&str, Kind); 4] = [
 
 /// A broker's server of the matrix's own, so that nobody else notices what happens to it.
 ///
-/// All calls block, and the server ends with the thread that started it.
+/// All calls block.
 pub struct BrokerServer {
     server: Server,
     key: &'static str,
@@ -33,11 +34,8 @@ impl BrokerServer {
             let why = format!("this program was built without the feature `{key}`");
             return Err(NotExercised(why));
         }
-        match Server::start(kind) {
-            Ok(server) => Ok(Self { server, key }),
-            Err(error @ StartError::NotInstalled { .. }) => Err(NotExercised(error.to_string())),
-            Err(error) => panic!("{error}"),
-        }
+        let server = own_server(kind, Setup::default())?;
+        Ok(Self { server, key })
     }
 
     /// Its name on the command line.

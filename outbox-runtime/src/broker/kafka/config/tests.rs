@@ -50,6 +50,10 @@ fn credentials_are_decoded_and_those_of_the_options_go_first() {
     assert_eq!(client.get("sasl.username"), Some("you"));
     assert_eq!(client.get("sasl.password"), Some("other"));
     assert!(refusal("kafka://me@a").contains("without a password"));
+    // What was not percent-encoded ends up where parameters are.
+    let refusal = refusal("kafka://me:12?secret=x@host");
+    assert!(refusal.contains("no setting"), "{refusal}");
+    assert!(!refusal.contains("secret"), "{refusal}");
 }
 
 #[test]

@@ -241,3 +241,19 @@ async fn a_member_without_room_goes_on_after_the_broker_was_away() {
     });
     assert_eq!(last.max(), Some(20));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_the_broker_does_not_take_is_told() {
+    let Some(ground) = Ground::<Kafka>::shared() else {
+        return;
+    };
+    let broker = KafkaBroker::new(&ground.url, ground.options())
+        .unwrap()
+        .set("session.timeout.ms", "2000")
+        .unwrap();
+    let subscription = Subscription::new("group", ["Happened"]);
+    let mut deliveries = broker.subscribe(subscription).await.unwrap();
+    let next = tokio::time::timeout(Duration::from_secs(60), deliveries.next());
+    let error = next.await.expect("an answer").unwrap_err().to_string();
+    assert!(error.contains("session"), "{error}");
+}
